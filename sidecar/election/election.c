@@ -1,0 +1,377 @@
+#include "election/election.h"
+
+#include "election/internal.h"
+#include "election/mutant.h"
+
+#include <string.h>
+
+#define RETRY_FIRST_NS (20 * NS_PER_MS)
+#define RETRY_MOST_NS (500 * NS_PER_MS)
+#define ATTEMPT_MOST_NS (2 * NS_PER_S)
+
+void election_init(struct election *election, const struct election_config *config,
+                   uint64_t first_index, struct instant now) {
+    memset(election, 0, sizeof *election);
+    election->config = config;
+    election->wake_ns = NEVER_NS;
+    election->next_op_ns = now.boot_ns;
+    election->view.state = STATE_UNKNOWN;
+    election->view.reason = REASON_STARTING;
+    election->view.valid_for_ns = config->valid_for_ns;
+    election->view.since_real_ns = now.real_ns;
+    election->view.index = first_index;
+}
+
+int64_t election_attempt_ns(const struct election_config *config) {
+    int64_t attempt_ns = config->ttl_ns / 6;
+    return attempt_ns < ATTEMPT_MOST_NS ? attempt_ns : ATTEMPT_MOST_NS;
+}
+
+int64_t election_wait_ns(const struct election *election) {
+    int64_t wait_ns = election->config->ttl_ns;
+    if (MUTANT(WAIT_OWN_TTL)) {
+        return wait_ns;
+    }
+    if (election->config->wait_floor_ns > wait_ns) {
+        wait_ns = election->config->wait_floor_ns;
+    }
+    return election->longest_ttl_ns > wait_ns ? election->longest_ttl_ns : wait_ns;
+}
+
+void step_move(struct step *step, enum election_state to, enum election_reason reason) {
+    struct view *view = &step->election->view;
+    view->reason = reason;
+    if (view->state == to) {
+        return;
+    }
+    if (!election_transition_find(view->state, to)) {
+        __builtin_trap();
+    }
+    view->state = to;
+    view->since_real_ns = step->event->now.real_ns;
+    if (to != STATE_FOLLOWER) {
+        memset(view->holder, 0, sizeof view->holder); /* compared as a whole */
+    }
+}
+
+int64_t step_jitter_ns(const struct step *step, int64_t range_ns) {
+    if (range_ns <= 0) {
+        return 0;
+    }
+    uint64_t number = 0;
+    memcpy(&number, step->event->random + NONCE_BYTES, sizeof number);
+    return (int64_t)(number % (uint64_t)range_ns);
+}
+
+int64_t step_backoff_ns(const struct step *step) {
+    int64_t most_ns = step->election->config->ttl_ns / 10;
+    if (most_ns > RETRY_MOST_NS) {
+        most_ns = RETRY_MOST_NS;
+    }
+    int64_t delay_ns = RETRY_FIRST_NS;
+    for (unsigned i = 1; i < step->election->failures && delay_ns < most_ns; i++) {
+        delay_ns *= 2;
+    }
+    if (delay_ns > most_ns) {
+        delay_ns = most_ns;
+    }
+    return delay_ns / 2 + step_jitter_ns(step, delay_ns / 2);
+}
+
+void nonce_end(struct election *election) {
+    if (MUTANT(NONCE_REUSED)) {
+        return;
+    }
+    unsigned slot = election->ended_count % ENDED_NONCES;
+    memcpy(election->ended[slot], election->nonce, NONCE_BYTES);
+    election->ended_count++;
+}
+
+bool nonce_is_ours(const struct election *election, const unsigned char *nonce) {
+    for (unsigned i = 0; i < ENDED_NONCES && i < election->ended_count; i++) {
+        if (memcmp(election->ended[i], nonce, NONCE_BYTES) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void grant_clear(struct election *election) {
+    election->grant = GRANT_NONE;
+    election->waits = false;
+    election->view.token = 0;
+    memset(&election->view.lease, 0, sizeof election->view.lease);
+}
+
+bool grant_wait_is_over(const struct election *election, int64_t now_ns) {
+    return !election->waits || now_ns - election->wait_from_ns >= election_wait_ns(election);
+}
+
+void step_give_back(struct step *step) {
+    struct election *election = step->election;
+    election->grant = GRANT_RETURNING;
+    election->waits = true;
+    election->wait_from_ns = NEVER_NS; /* a wait that is never over */
+    election->failures = 0;
+    election->next_op_ns = step->now_ns;
+}
+
+/* Whether the lease that we hold still holds: the clocks decide, whatever else happened. */
+static void check_lease(struct step *step) {
+    struct election *election = step->election;
+    struct lease *lease = &election->view.lease;
+    if (election->grant != GRANT_HELD) {
+        return;
+    }
+    if (lease_is_over(lease, step->event->now)) {
+        election->grant = GRANT_RETURNING;
+        election->failures = 0;
+        election->next_op_ns = step->now_ns;
+        if (election->view.state != STATE_RESIGNING) {
+            step_move(step, STATE_UNKNOWN, step->stalled ? REASON_PAUSED : REASON_DEADLINE);
+        }
+        return;
+    }
+    bool told = step->event->handouts.doubted_ns > election->view.doubt_seen_ns;
+    bool doubt = lease_is_in_doubt(lease, step->event->now) || told;
+    if (doubt && lease->latched_ns == 0 && !MUTANT(NO_LATCH)) {
+        lease->latched_ns = step->now_ns;
+        election->next_op_ns = step->now_ns; /* ask the store at once */
+        if (election->view.state == STATE_LEADER) {
+            step_move(step, STATE_UNKNOWN, REASON_CLOCK_STEP);
+        }
+    }
+}
+
+/* A follower that has heard nothing for a ttl does not know who leads. */
+static void check_silence(struct step *step) {
+    struct election *election = step->election;
+    if (election->view.state == STATE_FOLLOWER &&
+        step->now_ns - election->last_word_ns >= election->config->ttl_ns) {
+        enum election_reason reason = election->view.reason;
+        if (reason != REASON_STORE_REFUSED) {
+            reason = REASON_STORE_UNREACHABLE;
+        }
+        step_move(step, STATE_UNKNOWN, reason);
+    }
+}
+
+static void check_wait(struct step *step) {
+    struct election *election = step->election;
+    if (election->grant == GRANT_HELD && election->view.state == STATE_PENDING && election->waits &&
+        grant_wait_is_over(election, step->now_ns)) {
+        if (MUTANT(NO_RENEWAL_AFTER_WAIT)) {
+            election->waits = false;
+            step_move(step, STATE_LEADER, REASON_ACQUIRED);
+            return;
+        }
+        if (election->failures == 0) {
+            election->next_op_ns = step->now_ns; /* the renewal that it leads on */
+        }
+    }
+}
+
+static void start_acquire(struct step *step) {
+    struct election *election = step->election;
+    bool take = step->now_ns >= election->stand_back_until_ns;
+    if (election->grant == GRANT_NONE) {
+        if (!MUTANT(NONCE_REUSED) || election->ended_count == 0) {
+            memcpy(election->nonce, step->event->random, NONCE_BYTES);
+            election->ended_count += MUTANT(NONCE_REUSED) ? 1 : 0;
+        }
+        election->grant = take ? GRANT_ASKED : GRANT_NONE;
+    }
+    step->actions.op = OP_ACQUIRE;
+    step->actions.take = take;
+    election->op_takes = take;
+}
+
+static void start_renew(struct step *step) {
+    struct election *election = step->election;
+    election->op_raises = election->waits && election->view.state == STATE_PENDING &&
+                          grant_wait_is_over(election, step->now_ns);
+    step->actions.op = OP_RENEW;
+    step->actions.raise_token = election->op_raises;
+}
+
+static void start_release(struct step *step) {
+    struct election *election = step->election;
+    bool mark =
+        grant_wait_is_over(election, step->now_ns) && leaving_may_release(election, step->now_ns);
+    step->actions.op = OP_RELEASE;
+    step->actions.clean = mark || MUTANT(CLEAN_ALWAYS);
+    step->actions.token = election->view.token;
+}
+
+/* Starts the one operation that is due, if any. */
+static void start_operation(struct step *step) {
+    struct election *election = step->election;
+    if (election->op != OP_NONE || step->now_ns < election->next_op_ns || step->actions.finished) {
+        return;
+    }
+    switch (election->grant) {
+    case GRANT_NONE:
+    case GRANT_ASKED:
+        start_acquire(step);
+        break;
+    case GRANT_HELD:
+        if (election->leaving != LEAVING_NO && step->now_ns >= election->leave_by_ns) {
+            return; /* the drain is over: let it lapse */
+        }
+        start_renew(step);
+        break;
+    case GRANT_RETURNING:
+        if (!leaving_may_release(election, step->now_ns)) {
+            election->next_op_ns = election->handed_out_until_ns;
+            return;
+        }
+        start_release(step);
+        break;
+    }
+    election->op = step->actions.op;
+    election->op_given_ns = step->now_ns;
+    memcpy(step->actions.nonce, election->nonce, NONCE_BYTES);
+    step->actions.wait_ns = election_wait_ns(election);
+    step->actions.seen_token = MUTANT(SEEN_TOKEN_FORGOTTEN) ? 0 : election->seen_token;
+}
+
+static void wake_at(struct step *step, int64_t moment_ns) {
+    if (moment_ns < step->actions.wake_ns) {
+        step->actions.wake_ns = moment_ns;
+    }
+}
+
+/* The next moment at which something changes by itself. */
+static void plan_wake(struct step *step) {
+    struct election *election = step->election;
+    const struct lease *lease = &election->view.lease;
+    step->actions.wake_ns = NEVER_NS;
+    if (step->actions.finished) {
+        return;
+    }
+    if (election->grant == GRANT_HELD) {
+        wake_at(step, lease->boot_deadline_ns);
+        if (!lease_is_in_doubt(lease, step->event->now)) {
+            wake_at(step, step->now_ns + lease->real_deadline_ns - step->event->now.real_ns);
+        }
+    }
+    if (election->view.state == STATE_FOLLOWER) {
+        wake_at(step, election->last_word_ns + election->config->ttl_ns);
+    }
+    if (election->leaving != LEAVING_NO) {
+        if (election->leave_by_ns > step->now_ns || election->leaving == LEAVING_EXIT) {
+            wake_at(step, election->leave_by_ns);
+        }
+        if (election->handed_out_until_ns > step->now_ns) {
+            wake_at(step, election->handed_out_until_ns);
+        }
+    }
+    if (election->op != OP_NONE) {
+        return;
+    }
+    bool lapses = election->grant == GRANT_HELD && election->leaving != LEAVING_NO &&
+                  step->now_ns >= election->leave_by_ns;
+    if (!lapses) {
+        wake_at(step, election->next_op_ns);
+    }
+    if (election->view.state == STATE_PENDING && !grant_wait_is_over(election, step->now_ns)) {
+        wake_at(step, election->wait_from_ns + election_wait_ns(election));
+    }
+}
+
+int64_t step_soon_ns(const struct step *step, bool clean) {
+    const struct election *election = step->election;
+    int64_t margin_ns = election->config->margin_ns;
+    int64_t soon_ns = step->now_ns + step_jitter_ns(step, NS_PER_MS);
+    bool vouches = vouch_holds(&election->vouch, election->vouch.newest_ns, margin_ns,
+                               election_wait_ns(election));
+    if (!clean && !vouches && !election->config->efficiency) {
+        soon_ns += margin_ns / 2;
+    }
+    return soon_ns;
+}
+
+static void step_wake(struct step *step) {
+    struct election *election = step->election;
+    if (election->op == OP_ACQUIRE) {
+        election->wake_missed = true;
+        election->wake_clean = step->event->clean;
+        return;
+    }
+    if (election->grant != GRANT_NONE || step->now_ns < election->stand_back_until_ns) {
+        return;
+    }
+    int64_t soon_ns = step_soon_ns(step, step->event->clean);
+    if (soon_ns < election->next_op_ns) {
+        election->next_op_ns = soon_ns;
+    }
+}
+
+static void dispatch(struct step *step) {
+    switch (step->event->type) {
+    case EVENT_TICK:
+        break;
+    case EVENT_ACQUIRED:
+        step_acquired(step);
+        break;
+    case EVENT_RENEWED:
+        step_renewed(step);
+        break;
+    case EVENT_RELEASED:
+        step_released(step);
+        break;
+    case EVENT_WAKE:
+        step_wake(step);
+        break;
+    case EVENT_LOST:
+        step_lost(step);
+        break;
+    case EVENT_RESIGN:
+        step_leave(step, LEAVING_RESIGN, REASON_RESIGNED);
+        break;
+    case EVENT_DRAIN:
+        step_leave(step, LEAVING_EXIT, REASON_DRAINING);
+        break;
+    }
+}
+
+static uint64_t shown_token(const struct view *view) {
+    return view->state == STATE_LEADER ? view->token : 0;
+}
+
+/* Notes what makes this step's view differ from the one before, and numbers it. */
+static void finish_view(struct step *step, const struct view *before) {
+    struct view *view = &step->election->view;
+    view->wait_until_ns = view->state == STATE_PENDING
+                              ? step->election->wait_from_ns + election_wait_ns(step->election)
+                              : 0;
+    if (step->event->handouts.doubted_ns > view->doubt_seen_ns) {
+        view->doubt_seen_ns = step->event->handouts.doubted_ns;
+    }
+    step->actions.changed = view->state != before->state ||
+                            shown_token(view) != shown_token(before) ||
+                            memcmp(view->holder, before->holder, sizeof view->holder) != 0;
+    view->index += step->actions.changed ? 1 : 0;
+}
+
+struct election_actions election_step(struct election *election,
+                                      const struct election_event *event) {
+    struct step step = {.election = election, .event = event, .now_ns = event->now.boot_ns};
+    struct view before = election->view;
+    step.stalled = election->wake_ns != NEVER_NS &&
+                   step.now_ns - election->wake_ns > election->config->margin_ns;
+    if (event->handouts.until_ns > election->handed_out_until_ns) {
+        election->handed_out_until_ns = event->handouts.until_ns;
+    }
+    check_lease(&step); /* first: an answer that comes too late must not find a live grant */
+    dispatch(&step);
+    check_lease(&step);
+    check_wait(&step);
+    step_leaving_progress(&step);
+    check_silence(&step);
+    start_operation(&step);
+    plan_wake(&step);
+    finish_view(&step, &before);
+    election->wake_ns = step.actions.wake_ns;
+    return step.actions;
+}

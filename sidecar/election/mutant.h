@@ -1,0 +1,46 @@
+#ifndef GAVEL_ELECTION_MUTANT_H
+#define GAVEL_ELECTION_MUTANT_H
+
+/*
+ * Faults that can be planted to test the simulator: it has to find each of them. In the library
+ * that is shipped MUTANT() is 0 and nothing of this remains.
+ */
+#ifdef GAVEL_MUTANTS
+enum mutant {
+    MUTANT_NO_FAULT,
+    MUTANT_CACHED_FLAG,            /* an answer looks at the state only, not at the clock */
+    MUTANT_RELEASE_BEFORE_PUBLISH, /* the lock is given back before readers hear of it */
+    MUTANT_RELEASE_WHILE_VALID,    /* the lock is given back while a validity still runs */
+    MUTANT_DEADLINE_FROM_REPLY,    /* the lease is counted from the reply, not from the send */
+    MUTANT_NO_DELAY,               /* a grant leads at once, whatever came before */
+    MUTANT_END_ALWAYS_TRUSTED,     /* "end" is believed without looking at the recorded end */
+    MUTANT_NO_HELD_SEEN,           /* ... without comparing it with a lease that was seen held */
+    MUTANT_NO_VOUCH,               /* ... without vouching for the clock */
+    MUTANT_NO_RENEWAL_AFTER_WAIT,  /* a grant leads when its wait ends, without a renewal */
+    MUTANT_WAIT_OWN_TTL,           /* the wait is one's own ttl, whatever others use */
+    MUTANT_CLEAN_ALWAYS,           /* every release writes the clean mark */
+    MUTANT_NONCE_REUSED,           /* one nonce for all grants of a process */
+    MUTANT_SEEN_TOKEN_FORGOTTEN,   /* the largest token seen is not told to the store */
+    MUTANT_REAL_IGNORED,           /* CLOCK_REALTIME does not shorten the lease */
+    MUTANT_NO_LATCH,               /* REALTIME run out is forgotten when it steps back */
+    MUTANT_WAIT_FROM_SEND,         /* the wait is counted from the request, not from the reply */
+    /* planted in the model store, not in the core */
+    MUTANT_STORE_NO_SERVER_CHECK,  /* the record's server identity is not compared */
+    MUTANT_STORE_NO_REPLID,        /* ... without the replication id */
+    MUTANT_STORE_NO_TOKEN_CHECK,   /* the record's token is not compared with the one seen */
+    MUTANT_STORE_NO_KEPT_ANSWER,   /* a retry is judged anew, against its own grant's record */
+    MUTANT_STORE_KEPT_END,         /* a retry may get "end" again */
+    MUTANT_STORE_RENEW_CREATES,    /* a renewal creates the key when it is missing */
+    MUTANT_STORE_RELEASE_ANY,      /* a release deletes whatever is there */
+    MUTANT_STORE_TOKEN_NOT_RAISED, /* a token is the record's plus one only */
+    MUTANT_STORE_RELEASE_ENDS,     /* a release without the mark moves the recorded end to now */
+    MUTANT_STORE_END_SHORT,        /* a grant's recorded end is its own ttl, whatever came before */
+    MUTANT_COUNT
+};
+extern enum mutant mutant_active;
+#define MUTANT(name) (mutant_active == MUTANT_##name)
+#else
+#define MUTANT(name) 0
+#endif
+
+#endif

@@ -1,0 +1,340 @@
+#include "driver.h"
+
+#include <string.h>
+
+/* How long a follower sleeps, what wakes it, and whom it shows as holder. */
+
+static int64_t slept_ns(const struct driver *driver) {
+    return driver->last.wake_ns - driver->now.boot_ns;
+}
+
+static void sleeps_to_the_expiry_when_it_may_vouch(void **state) {
+    (void)state;
+    int64_t most_ns = 0;
+    int64_t least_ns = NEVER_NS;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        struct driver driver;
+        driver_config(&driver);
+        driver.seed = seed;
+        driver_watch(&driver, 12 * S);
+        driver_sleep_to_op(&driver);
+        driver_pass(&driver, 1 * MS);
+        struct store_reply reply = reply_held(&driver, "pod-b");
+        reply.expires_in_ns = 1200 * MS;
+        driver_answer(&driver, reply);
+        assert_in_range(slept_ns(&driver), 1201 * MS, 1205 * MS);
+        least_ns = slept_ns(&driver) < least_ns ? slept_ns(&driver) : least_ns;
+        most_ns = slept_ns(&driver) > most_ns ? slept_ns(&driver) : most_ns;
+    }
+    assert_true(most_ns - least_ns > 1 * MS); /* replicas do not all come at once */
+}
+
+static void comes_half_a_margin_later_when_it_may_not_vouch(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_follow(&driver, 1200 * MS);
+    assert_in_range(slept_ns(&driver), 2201 * MS, 2205 * MS);
+    driver_config(&driver);
+    driver.config.efficiency = true; /* leads at once in any case */
+    driver_follow(&driver, 1200 * MS);
+    assert_in_range(slept_ns(&driver), 1201 * MS, 1205 * MS);
+}
+
+static void sleeps_a_third_of_the_ttl_at_most(void **state) {
+    (void)state;
+    int64_t least_ns = NEVER_NS;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        struct driver driver;
+        driver_config(&driver);
+        driver.seed = seed;
+        driver_follow(&driver, 9 * S);
+        assert_in_range(slept_ns(&driver), 10 * S / 3 * 7 / 8, 10 * S / 3);
+        least_ns = slept_ns(&driver) < least_ns ? slept_ns(&driver) : least_ns;
+    }
+    assert_true(least_ns < 10 * S / 3 * 15 / 16);
+}
+
+static void sleeps_as_long_when_the_expiry_is_unknown(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_follow(&driver, -1);
+    assert_in_range(slept_ns(&driver), 10 * S / 3 * 7 / 8, 10 * S / 3);
+}
+
+static void a_store_that_is_polled_is_polled(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver.config.poll_ns = 250 * MS;
+    driver_follow(&driver, -1);
+    assert_in_range(slept_ns(&driver), 218 * MS, 250 * MS);
+}
+
+static void a_foreign_value_is_reported_and_looked_at_each_second(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_start(&driver);
+    driver_pass(&driver, 1 * MS);
+    struct store_reply reply = reply_held(&driver, "?");
+    reply.reason = REASON_FOREIGN_VALUE;
+    reply.holder_nonce_known = false;
+    reply.expires_in_ns = -1;
+    driver_answer(&driver, reply);
+    assert_state(&driver, STATE_FOLLOWER);
+    assert_reason(&driver, REASON_FOREIGN_VALUE);
+    assert_string_equal(driver.election.view.holder, "?");
+    assert_in_range(slept_ns(&driver), 800 * MS, 1000 * MS);
+    assert_int_equal(driver_sleep_to_op(&driver).op, OP_ACQUIRE); /* it is never released */
+}
+
+static void a_clean_release_wakes_everybody_at_once(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_follow(&driver, 9 * S);
+    driver_pass(&driver, 1 * S);
+    driver_wake(&driver, true);
+    assert_true(slept_ns(&driver) <= 1 * MS);
+    assert_int_equal(driver_sleep_to_op(&driver).op, OP_ACQUIRE);
+}
+
+static void after_another_release_those_who_can_vouch_go_first(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_follow(&driver, 9 * S);
+    driver_wake(&driver, false);
+    assert_in_range(slept_ns(&driver), 1 * S, 1 * S + 1 * MS);
+    driver_config(&driver);
+    driver_watch(&driver, 12 * S);
+    driver_wake(&driver, false);
+    assert_true(slept_ns(&driver) <= 1 * MS);
+    driver_config(&driver);
+    driver.config.efficiency = true;
+    driver_follow(&driver, 9 * S);
+    driver_wake(&driver, false);
+    assert_true(slept_ns(&driver) <= 1 * MS);
+}
+
+static void a_hint_never_lengthens_the_sleep(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_follow(&driver, -1);
+    int64_t wake_ns = driver.last.wake_ns;
+    driver_pass(&driver, wake_ns - 100 * MS - driver.now.boot_ns);
+    driver_wake(&driver, false);
+    assert_int_equal(driver.last.wake_ns, wake_ns);
+}
+
+/* The release may have come after the store had answered. */
+static void a_hint_during_an_acquire_is_kept(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_start(&driver);
+    driver_wake(&driver, true);
+    assert_int_equal(driver.op, OP_ACQUIRE);
+    driver_held(&driver);
+    assert_true(slept_ns(&driver) <= 1 * MS);
+    driver_sleep_to_op(&driver);
+    driver_held(&driver); /* and used once */
+    assert_true(slept_ns(&driver) > 1 * S);
+}
+
+static void a_kept_hint_lets_those_who_can_vouch_go_first_too(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_start(&driver);
+    driver_wake(&driver, false);
+    driver_held(&driver);
+    assert_in_range(slept_ns(&driver), 1 * S, 1 * S + 1 * MS);
+}
+
+static void a_hint_says_nothing_to_a_leader(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_lead(&driver);
+    int64_t wake_ns = driver.last.wake_ns;
+    driver_wake(&driver, true);
+    assert_state(&driver, STATE_LEADER);
+    assert_int_equal(driver.op, OP_NONE);
+    assert_int_equal(driver.last.wake_ns, wake_ns);
+}
+
+static void a_ttl_of_silence_is_unknown(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_follow(&driver, -1);
+    int64_t word_ns = driver.now.boot_ns;
+    driver_sleep_to_op(&driver);
+    driver_sleep_until(&driver, word_ns + 10 * S - 1);
+    assert_state(&driver, STATE_FOLLOWER);
+    driver_sleep_until(&driver, word_ns + 10 * S);
+    assert_state(&driver, STATE_UNKNOWN);
+    assert_reason(&driver, REASON_STORE_UNREACHABLE);
+    assert_string_equal(driver.election.view.holder, "");
+    driver_held(&driver);
+    assert_state(&driver, STATE_FOLLOWER);
+}
+
+/* An error is not a word, however often it comes. */
+static void errors_do_not_count_as_words(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_follow(&driver, -1);
+    int64_t word_ns = driver.now.boot_ns;
+    driver_sleep_to_op(&driver);
+    while (driver.election.view.state == STATE_FOLLOWER) {
+        struct store_reply reply = reply_unsure(&driver);
+        reply.reason = REASON_STORE_REFUSED;
+        driver_pass(&driver, 1 * MS);
+        driver_answer(&driver, reply);
+        if (driver.op == OP_NONE) {
+            driver_sleep_to_op(&driver);
+        }
+    }
+    assert_state(&driver, STATE_UNKNOWN);
+    assert_reason(&driver, REASON_STORE_REFUSED);
+    assert_in_range(driver.now.boot_ns, word_ns + 10 * S, word_ns + 10 * S + 510 * MS);
+}
+
+#define TWIN "pod-a~b5b5b5b5b5b5b5b5b5b5b5b5b5b5b5b5"
+
+static void hold_as(struct driver *driver, const char *holder) {
+    if (driver->op == OP_NONE) {
+        driver_sleep_to_op(driver);
+    }
+    driver_pass(driver, 1 * MS);
+    driver_answer(driver, reply_held(driver, holder));
+}
+
+static uint32_t twin_warning(const struct driver *driver) {
+    return driver->election.view.warnings & WARNING_IDENTITY_NOT_UNIQUE;
+}
+
+static void a_holder_with_our_name_is_shown_with_its_nonce(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_start(&driver);
+    hold_as(&driver, "pod-a");
+    assert_string_equal(driver.election.view.holder, TWIN);
+    hold_as(&driver, "pod-ab"); /* only begins alike */
+    assert_string_equal(driver.election.view.holder, "pod-ab");
+    hold_as(&driver, "pod");
+    assert_string_equal(driver.election.view.holder, "pod");
+}
+
+/* For the first W it may be an earlier life of this very replica. */
+static void a_holder_with_our_name_is_a_warning_after_the_wait(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_start(&driver);
+    hold_as(&driver, "pod-a");
+    int64_t since_ns = driver.now.boot_ns;
+    while (driver.now.boot_ns <= since_ns + 10 * S) {
+        assert_int_equal(twin_warning(&driver), 0);
+        hold_as(&driver, "pod-a");
+    }
+    assert_int_equal(twin_warning(&driver), WARNING_IDENTITY_NOT_UNIQUE);
+    hold_as(&driver, "pod-b");
+    assert_int_equal(twin_warning(&driver), 0);
+    hold_as(&driver, "pod-a"); /* counted anew */
+    assert_int_equal(twin_warning(&driver), 0);
+}
+
+static void the_warning_stays_while_nothing_else_was_seen(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_start(&driver);
+    int64_t since_ns = driver.now.boot_ns;
+    while (driver.now.boot_ns <= since_ns + 11 * S) {
+        hold_as(&driver, "pod-a");
+    }
+    driver_sleep_to_op(&driver);
+    driver_yes(&driver);
+    assert_state(&driver, STATE_PENDING);
+    assert_int_equal(twin_warning(&driver), WARNING_IDENTITY_NOT_UNIQUE);
+}
+
+static void the_longest_name_with_a_nonce_fits(void **state) {
+    (void)state;
+    char name[IDENTITY_MAX + 1];
+    memset(name, 'n', IDENTITY_MAX);
+    name[IDENTITY_MAX] = '\0';
+    struct driver driver;
+    driver_config(&driver);
+    driver.config.identity = name;
+    driver_start(&driver);
+    hold_as(&driver, name);
+    const char *shown = driver.election.view.holder;
+    assert_int_equal(strlen(shown), IDENTITY_MAX + 1 + 2 * NONCE_BYTES);
+    assert_memory_equal(shown, name, IDENTITY_MAX);
+    assert_string_equal(shown + IDENTITY_MAX, "~b5b5b5b5b5b5b5b5b5b5b5b5b5b5b5b5");
+}
+
+static void a_change_of_holder_counts_the_same_one_does_not(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_follow(&driver, 5 * S);
+    uint64_t index = driver.election.view.index;
+    hold_as(&driver, "pod-b");
+    assert_int_equal(driver.election.view.index, index);
+    hold_as(&driver, "pod-c");
+    assert_int_equal(driver.election.view.index, index + 1);
+    hold_as(&driver, "pod-b");
+    assert_int_equal(driver.election.view.index, index + 2);
+}
+
+static void warnings_of_the_store_come_and_go(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_start(&driver);
+    struct store_reply reply = reply_held(&driver, "pod-b");
+    reply.warnings = WARNING_EVICTION_POLICY;
+    driver_answer(&driver, reply);
+    assert_int_equal(driver.election.view.warnings, WARNING_EVICTION_POLICY);
+    driver_sleep_to_op(&driver);
+    driver_unsure(&driver); /* says nothing of it */
+    assert_int_equal(driver.election.view.warnings, WARNING_EVICTION_POLICY);
+    hold_as(&driver, "pod-b");
+    assert_int_equal(driver.election.view.warnings, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sleeps_to_the_expiry_when_it_may_vouch),
+        cmocka_unit_test(comes_half_a_margin_later_when_it_may_not_vouch),
+        cmocka_unit_test(sleeps_a_third_of_the_ttl_at_most),
+        cmocka_unit_test(sleeps_as_long_when_the_expiry_is_unknown),
+        cmocka_unit_test(a_store_that_is_polled_is_polled),
+        cmocka_unit_test(a_foreign_value_is_reported_and_looked_at_each_second),
+        cmocka_unit_test(a_clean_release_wakes_everybody_at_once),
+        cmocka_unit_test(after_another_release_those_who_can_vouch_go_first),
+        cmocka_unit_test(a_hint_never_lengthens_the_sleep),
+        cmocka_unit_test(a_hint_during_an_acquire_is_kept),
+        cmocka_unit_test(a_kept_hint_lets_those_who_can_vouch_go_first_too),
+        cmocka_unit_test(a_hint_says_nothing_to_a_leader),
+        cmocka_unit_test(a_ttl_of_silence_is_unknown),
+        cmocka_unit_test(errors_do_not_count_as_words),
+        cmocka_unit_test(a_holder_with_our_name_is_shown_with_its_nonce),
+        cmocka_unit_test(a_holder_with_our_name_is_a_warning_after_the_wait),
+        cmocka_unit_test(the_warning_stays_while_nothing_else_was_seen),
+        cmocka_unit_test(the_longest_name_with_a_nonce_fits),
+        cmocka_unit_test(a_change_of_holder_counts_the_same_one_does_not),
+        cmocka_unit_test(warnings_of_the_store_come_and_go),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
