@@ -301,7 +301,7 @@ void step_renewed(struct step *step) {
         break;
     case OUTCOME_UNSURE:
         note_trouble(step);
-        if (election->config->step_down && election->view.state == STATE_LEADER) {
+        if (election->config->step_down && election->leaving == LEAVING_NO) {
             step_leave(step, LEAVING_STEP_DOWN, step->event->reply.reason);
         }
         break;

@@ -267,6 +267,45 @@ static void the_warning_stays_while_nothing_else_was_seen(void **state) {
     assert_int_equal(twin_warning(&driver), WARNING_IDENTITY_NOT_UNIQUE);
 }
 
+/* Nothing is proven by a name alone, and a late copy of our own request is no other replica. */
+static void only_a_foreign_nonce_is_a_warning(void **state) {
+    (void)state;
+    for (int own = 0; own <= 1; own++) {
+        struct driver driver;
+        driver_config(&driver);
+        driver_start(&driver);
+        struct election_actions first = driver.asked;
+        driver_unsure(&driver);
+        driver_sleep_to_op(&driver);
+        driver_held(&driver);
+        int64_t since_ns = driver.now.boot_ns;
+        while (driver.now.boot_ns <= since_ns + 30 * S) {
+            if (driver.op == OP_NONE) {
+                driver_sleep_to_op(&driver);
+            }
+            struct store_reply reply = reply_held(&driver, "pod-a");
+            reply.holder_nonce_known = own;
+            memcpy(reply.holder_nonce, first.nonce, own ? NONCE_BYTES : 0);
+            driver_answer(&driver,
+                          driver.op == OP_RELEASE ? reply_yes(&driver, PRIOR_NONE) : reply);
+            assert_int_equal(twin_warning(&driver), 0);
+            driver_pass(&driver, 1 * S);
+        }
+    }
+}
+
+static void a_free_lock_has_no_holder(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_follow(&driver, 5 * S);
+    driver_sleep_to_op(&driver);
+    struct store_reply reply = reply_no(&driver);
+    memcpy(reply.holder, "pod-b", sizeof "pod-b"); /* who had it last */
+    driver_answer(&driver, reply);
+    assert_string_equal(driver.election.view.holder, "");
+}
+
 static void the_longest_name_with_a_nonce_fits(void **state) {
     (void)state;
     char name[IDENTITY_MAX + 1];
@@ -332,6 +371,8 @@ int main(void) {
         cmocka_unit_test(a_holder_with_our_name_is_shown_with_its_nonce),
         cmocka_unit_test(a_holder_with_our_name_is_a_warning_after_the_wait),
         cmocka_unit_test(the_warning_stays_while_nothing_else_was_seen),
+        cmocka_unit_test(only_a_foreign_nonce_is_a_warning),
+        cmocka_unit_test(a_free_lock_has_no_holder),
         cmocka_unit_test(the_longest_name_with_a_nonce_fits),
         cmocka_unit_test(a_change_of_holder_counts_the_same_one_does_not),
         cmocka_unit_test(warnings_of_the_store_come_and_go),

@@ -78,6 +78,26 @@ static void renewals_go_on_until_then(void **state) {
     assert_int_equal(driver.now.boot_ns, driver.handouts.until_ns);
 }
 
+/* With `--drain none` too: the application still runs. */
+static void renewals_go_on_with_drain_none(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver.config.valid_for_ns = 7 * S;
+    driver.config.drain_none = true;
+    driver_lead(&driver);
+    driver_pass(&driver, 100 * MS);
+    driver_ask(&driver);
+    resign(&driver);
+    for (int i = 0; i < 2; i++) {
+        driver_sleep_to_op(&driver);
+        assert_int_equal(driver.op, OP_RENEW);
+        driver_yes(&driver);
+    }
+    driver_sleep_to_op(&driver);
+    assert_int_equal(driver.op, OP_RELEASE);
+}
+
 static void an_unanswered_renewal_does_not_change_the_reason(void **state) {
     (void)state;
     struct driver driver;
@@ -105,6 +125,12 @@ static void the_renewal_under_way_is_awaited(void **state) {
     driver_yes(&driver);
     assert_int_equal(driver.op, OP_RELEASE);
     assert_true(driver.asked.clean);
+    driver_config(&driver);
+    driver_lead(&driver);
+    driver_sleep_to_op(&driver);
+    resign(&driver);
+    driver_held(&driver); /* nothing left to release */
+    assert_int_equal(driver.last.resigned, true);
 }
 
 static void is_complete_once_the_lock_is_given_back(void **state) {
@@ -363,6 +389,7 @@ int main(void) {
         cmocka_unit_test(without_handouts_it_releases_at_once),
         cmocka_unit_test(waits_for_what_was_handed_out),
         cmocka_unit_test(renewals_go_on_until_then),
+        cmocka_unit_test(renewals_go_on_with_drain_none),
         cmocka_unit_test(an_unanswered_renewal_does_not_change_the_reason),
         cmocka_unit_test(the_renewal_under_way_is_awaited),
         cmocka_unit_test(is_complete_once_the_lock_is_given_back),

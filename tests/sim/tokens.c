@@ -1,0 +1,104 @@
+#include "checks.h"
+
+#include <string.h>
+
+/*
+ * P2: of two grants the later has the greater token, and no token is published by two grants.
+ * Excused where the promise says so: the record was lost and the server's clock is behind the
+ * token that was lost with it.
+ */
+
+static struct minted *find(struct world *world, uint64_t token, const unsigned char *nonce) {
+    unsigned kept = world->minted_count < TOKENS_MOST ? world->minted_count : TOKENS_MOST;
+    for (unsigned i = 0; i < kept; i++) {
+        struct minted *minted = &world->minted[(world->minted_count - 1 - i) % TOKENS_MOST];
+        if (minted->token == token && memcmp(minted->nonce, nonce, NONCE_BYTES) == 0) {
+            return minted;
+        }
+    }
+    return NULL;
+}
+
+void checks_token_issued(struct world *world, const struct lock_request *request,
+                         const struct lock_key *before, const struct lock_result *result) {
+    if (result->granted) {
+        world->grants++;
+        world_count(world, STAT_GRANTS);
+    }
+    if (!result->minted) {
+        return;
+    }
+    unsigned grant = world->grants;
+    if (!result->granted) {
+        const struct minted *old = find(world, before->token, before->nonce);
+        grant = old ? old->grant : grant; /* raised: still the same grant */
+    }
+    struct minted *minted = &world->minted[world->minted_count++ % TOKENS_MOST];
+    *minted = (struct minted){.token = result->reply.token,
+                              .grant = grant,
+                              .clock_ms = (uint64_t)(result->reply.server_now_us / 1000),
+                              .recorded = result->recorded_token,
+                              .at_ns = world->now_ns};
+    memcpy(minted->nonce, request->nonce, NONCE_BYTES);
+    if (minted->token > world->greatest_token) {
+        world->greatest_token = minted->token;
+    }
+}
+
+/* The record did not know the older token, and the clock had not come so far when this one was
+ * issued. One that was issued before a wait is issued anew after it: there the clock of now counts.
+ */
+static bool excused(const struct world *world, const struct host *host, const struct minted *minted,
+                    uint64_t older) {
+    uint64_t clock_ms = minted->clock_ms;
+    if (host->waited && world->now_ns - minted->at_ns > world->plan.ttl_most_ns * 9 / 10) {
+        clock_ms = (uint64_t)(model_store_now_us(&world->store, world->now_ns) / 1000);
+    }
+    return minted->recorded < older && clock_ms <= older;
+}
+
+static bool follows(struct world *world, const struct host *host, const struct minted *minted,
+                    const struct published_token *other) {
+    if (other->grant == minted->grant) {
+        return other->token == minted->token;
+    }
+    if (other->grant > minted->grant) {
+        return other->token > minted->token;
+    }
+    if (minted->token > other->token) {
+        return true;
+    }
+    if (excused(world, host, minted, other->token)) {
+        world_count(world, STAT_TOKENS_EXCUSED);
+        return true;
+    }
+    return false;
+}
+
+void checks_token_answered(struct world *world, const struct host *host, uint64_t token) {
+    const struct minted *minted = find(world, token, host->book.nonce);
+    if (!minted) {
+        world_violation(world, "P2: host %d answers token %llu, which was never issued",
+                        host->index, (unsigned long long)token);
+        return;
+    }
+    unsigned kept = world->token_count < TOKENS_MOST ? world->token_count : TOKENS_MOST;
+    for (unsigned i = 0; i < kept; i++) {
+        const struct published_token *other = &world->tokens[i];
+        if (other->grant == minted->grant && other->token == token) {
+            return; /* answered before */
+        }
+    }
+    for (unsigned i = 0; i < kept; i++) {
+        const struct published_token *other = &world->tokens[i];
+        if (!follows(world, host, minted, other)) {
+            world_violation(world,
+                            "P2: host %d answers token %llu of grant %u, but grant %u had %llu",
+                            host->index, (unsigned long long)token, minted->grant, other->grant,
+                            (unsigned long long)other->token);
+            return;
+        }
+    }
+    world->tokens[world->token_count++ % TOKENS_MOST] =
+        (struct published_token){token, minted->grant};
+}

@@ -1,0 +1,184 @@
+#include "world.h"
+
+#include "checks.h"
+#include "faults.h"
+#include "host.h"
+#include "network.h"
+#include "past.h"
+#include "plan.h"
+#include "scenarios.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void world_push(struct world *world, const struct message *message) {
+    queue_push(&world->queue, message);
+}
+
+void world_call(struct world *world, int64_t delay_ns,
+                void (*call)(struct world *world, const struct message *message), int host,
+                uint64_t number) {
+    struct message message = {.type = MESSAGE_CALL,
+                              .at_ns = world->now_ns + (delay_ns > 0 ? delay_ns : 0),
+                              .host = host,
+                              .number = number,
+                              .call = call};
+    world_push(world, &message);
+}
+
+void world_violation(struct world *world, const char *format, ...) {
+    if (world->violation[0] != '\0') {
+        return;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(world->violation, sizeof world->violation, format, arguments);
+    va_end(arguments);
+    world_trace(world, "VIOLATION %s", world->violation);
+}
+
+void world_trace(const struct world *world, const char *format, ...) {
+    if (!world->trace) {
+        return;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    printf("%12.3f ms  ", (double)world->now_ns / 1e6);
+    vprintf(format, arguments);
+    putchar('\n');
+    va_end(arguments);
+}
+
+/* The next fault, then the one after it; none once the chaos is over. */
+static void fault(struct world *world, const struct message *message) {
+    const struct plan *plan = &world->plan;
+    if (world->now_ns >= plan->chaos_until_ns) {
+        return;
+    }
+    if (rng_chance(&world->rng, plan->scenario_permille)) {
+        bool favourite = plan->favourite >= 0 && rng_chance(&world->rng, 800);
+        scenarios_start(world, favourite ? plan->favourite : rng_index(&world->rng, SCENARIOS));
+    } else {
+        faults_random(world);
+    }
+    world_call(world, rng_between(&world->rng, 1, 2 * plan->fault_every_ns), message->call, 0, 0);
+}
+
+static void sample(struct world *world, const struct message *message) {
+    checks_sample(world);
+    world_call(world, world->plan.ttl_most_ns / 20, message->call, 0, 0);
+}
+
+/* Everything works again and stays so. */
+static void calm_down(struct world *world, const struct message *message) {
+    (void)message;
+    world_trace(world, "the faults are over");
+    int64_t usual_ns = world->network.most_ns;
+    world->network = (struct network){.least_ns = world->network.least_ns, .most_ns = usual_ns};
+    world->store_down_until_ns = world->store_replica_until_ns = 0;
+    world->scenario.busy = true; /* no other starts */
+    for (int i = 0; i < world->plan.hosts; i++) {
+        struct host *host = &world->hosts[i];
+        host->cut_until_ns = host->deaf_until_ns = 0;
+        host->slow_acquire_ns = host->repeat_acquire_ns = host->repeat_release_ns = 0;
+    }
+}
+
+static void start(struct world *world, const struct message *message) {
+    struct host *host = &world->hosts[message->host];
+    int64_t not_before_ns = host->paused_until_ns > world->no_start_until_ns
+                                ? host->paused_until_ns
+                                : world->no_start_until_ns;
+    if (world->now_ns < not_before_ns) {
+        struct message later = *message;
+        later.at_ns = not_before_ns + 1;
+        world_push(world, &later);
+        return;
+    }
+    host_start(world, host);
+}
+
+/* A message for a process: it waits while the process stands, and is void once it is gone. */
+static void deliver(struct world *world, const struct message *message) {
+    struct host *host = &world->hosts[message->host];
+    if (!host->running || message->epoch != host->epoch) {
+        return;
+    }
+    if (host->paused_until_ns > world->now_ns) {
+        struct message later = *message;
+        later.at_ns = host->paused_until_ns + 1 + rng_between(&world->rng, 0, NS_PER_MS / 2);
+        world_push(world, &later);
+        return;
+    }
+    host_message(world, host, message);
+}
+
+static void dispatch(struct world *world, const struct message *message) {
+    switch (message->type) {
+    case MESSAGE_TICK:
+    case MESSAGE_SEND:
+    case MESSAGE_TIMEOUT:
+    case MESSAGE_REPLY:
+    case MESSAGE_WAKE:
+    case MESSAGE_LOST:
+    case MESSAGE_LEAVE:
+    case MESSAGE_READ:
+        deliver(world, message);
+        break;
+    case MESSAGE_REQUEST:
+        network_request(world, message);
+        break;
+    case MESSAGE_RESUME:
+        host_resume(world, &world->hosts[message->host]);
+        break;
+    case MESSAGE_START:
+        start(world, message);
+        break;
+    case MESSAGE_CALL:
+        if (message->call) {
+            message->call(world, message);
+        }
+        break;
+    }
+}
+
+static void begin(struct world *world) {
+    plan_make(world);
+    world->last_leader = -1;
+    past_note(world);
+    for (int i = 0; i < world->plan.hosts; i++) {
+        struct message message = {.type = MESSAGE_START,
+                                  .at_ns = rng_between(&world->rng, 1, world->plan.ttl_most_ns),
+                                  .host = i};
+        world_push(world, &message);
+    }
+    if (world->plan.fault_every_ns > 0) {
+        world_call(world, rng_between(&world->rng, 1, 3 * world->plan.fault_every_ns), fault, 0, 0);
+    }
+    world_call(world, world->plan.chaos_until_ns, calm_down, 0, 0);
+    world_call(world, NS_PER_MS, sample, 0, 0);
+}
+
+void world_run(struct world *world, uint64_t seed, struct stats *stats, bool trace) {
+    memset(world, 0, offsetof(struct world, queue));
+    memset((char *)world + offsetof(struct world, queue) + sizeof world->queue, 0,
+           sizeof *world - offsetof(struct world, queue) - sizeof world->queue);
+    queue_init(&world->queue);
+    world->seed = seed;
+    world->rng.state = seed * UINT64_C(0xD1342543DE82EF95) + 1;
+    world->stats = stats;
+    world->trace = trace;
+    begin(world);
+    struct message message;
+    while (world->violation[0] == '\0' && queue_pop(&world->queue, &message)) {
+        world->now_ns = message.at_ns;
+        if (world->now_ns > world->plan.end_ns) {
+            checks_end(world);
+            break;
+        }
+        dispatch(world, &message);
+    }
+    world_count(world, STAT_SCHEDULES);
+    stats->counts[STAT_VIRTUAL_SECONDS] += (uint64_t)(world->now_ns / NS_PER_S);
+}
