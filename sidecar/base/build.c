@@ -1,0 +1,9 @@
+#include "base/build.h"
+
+const char *build_version(void) {
+    return GAVEL_VERSION;
+}
+
+const char *build_revision(void) {
+    return GAVEL_REVISION;
+}
