@@ -1,0 +1,209 @@
+#include "config/options.h"
+
+#include "base/log.h"
+#include "config/values.h"
+#include "election/instant.h"
+
+#include <ctype.h>
+#include <stddef.h>
+
+#define MINUTE_NS (60 * NS_PER_S)
+#define HOUR_NS (60 * MINUTE_NS)
+#define AT(member) offsetof(struct config, member)
+
+static const char *const modes[] = {"correctness", "efficiency", NULL};
+static const char *const on_failures[] = {"ride-out", "step-down", NULL};
+static const char *const formats[] = {"text", "json", NULL};
+static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
+_Static_assert(LOG_DEBUG == 0 && LOG_ERROR == 3, "levels are indexed by enum log_level");
+
+const struct option options[OPTION_COUNT] = {
+    [OPTION_STORE] = {.name = "store",
+                      .value = "URL",
+                      .help = "where the locks live: redis://HOST[:PORT][/DB], "
+                              "redis+unix:/PATH, local:/DIR",
+                      .required = true,
+                      .file_twin = true,
+                      .take = take_store,
+                      .show = show_store,
+                      .target = AT(store_url)},
+    [OPTION_STORE_USER] = {.name = "store-user",
+                           .value = "NAME",
+                           .help = "the user to log in to the store as",
+                           .file_twin = true,
+                           .take = take_text,
+                           .show = show_text,
+                           .target = AT(store_user)},
+    [OPTION_STORE_PASSWORD] = {.name = "store-password",
+                               .value = "SECRET",
+                               .help = "the store's password; never on the command line",
+                               .file_twin = true,
+                               .secret = true,
+                               .take = take_text,
+                               .show = show_secret,
+                               .target = AT(store_password)},
+    [OPTION_ELECTION] = {.name = "election",
+                         .value = "NAME",
+                         .help = "an election to stand in; several: repeat it, or separate the "
+                                 "names by commas",
+                         .required = true,
+                         .repeatable = true,
+                         .take = take_names,
+                         .show = show_names,
+                         .target = AT(elections)},
+    [OPTION_NAMESPACE] = {.name = "namespace",
+                          .old_name = "election-namespace",
+                          .value = "NAME",
+                          .standard = "default",
+                          .help = "keeps elections of the same name apart; part of every key",
+                          .take = take_name,
+                          .show = show_text,
+                          .target = AT(namespace_)},
+    [OPTION_IDENTITY] = {.name = "identity",
+                         .old_name = "id",
+                         .value = "ID",
+                         .standard = "the host's name",
+                         .computed = true,
+                         .help = "how this replica is shown as holder; should differ from the "
+                                 "others'",
+                         .take = take_identity,
+                         .show = show_text,
+                         .target = AT(identity)},
+    [OPTION_TTL] = {.name = "ttl",
+                    .value = "TIME",
+                    .standard = "10s",
+                    .help = "how long a lease lasts without renewal; a crash costs as much",
+                    .take = take_time,
+                    .show = show_time,
+                    .target = AT(ttl_ns),
+                    .least = 300 * NS_PER_MS,
+                    .most = HOUR_NS},
+    [OPTION_MARGIN] = {.name = "margin",
+                       .value = "TIME",
+                       .standard = "ttl/5",
+                       .computed = true,
+                       .help = "how much earlier than the store the leader takes its lease for "
+                               "ended; at least ttl/10 (correctness), at most ttl/3",
+                       .take = take_time,
+                       .show = show_time,
+                       .target = AT(margin_ns),
+                       .least = 50 * NS_PER_MS,
+                       .most = HOUR_NS / 3},
+    [OPTION_WAIT] = {.name = "wait",
+                     .value = "TIME",
+                     .standard = "ttl",
+                     .computed = true,
+                     .help = "the least wait where an older lease may still be trusted; before "
+                             "ttl is raised, give the new ttl here on all replicas",
+                     .take = take_time,
+                     .show = show_time,
+                     .target = AT(wait_ns),
+                     .least = 300 * NS_PER_MS,
+                     .most = 24 * HOUR_NS},
+    [OPTION_MODE] = {.name = "mode",
+                     .value = "MODE",
+                     .standard = "correctness",
+                     .help = "correctness: waits where an older lease may still be trusted; "
+                             "efficiency: leads at once, an occasional double run is acceptable",
+                     .take = take_switch,
+                     .show = show_switch,
+                     .target = AT(efficiency),
+                     .choices = modes},
+    [OPTION_ON_RENEW_FAILURE] = {.name = "on-renew-failure",
+                                 .value = "WHAT",
+                                 .standard = "ride-out",
+                                 .help = "ride-out: lead until the lease ends; step-down: give "
+                                         "up at the first failed renewal",
+                                 .take = take_switch,
+                                 .show = show_switch,
+                                 .target = AT(step_down),
+                                 .choices = on_failures},
+    [OPTION_VALID_FOR] = {.name = "valid-for",
+                          .value = "TIME",
+                          .standard = "2s",
+                          .help = "the longest that one answer may be relied on; a handover "
+                                  "waits for as long",
+                          .take = take_time,
+                          .show = show_time,
+                          .target = AT(valid_for_ns),
+                          .least = NS_PER_MS,
+                          .most = HOUR_NS},
+    [OPTION_DRAIN] = {.name = "drain",
+                      .value = "TIME|none",
+                      .standard = "10s",
+                      .help = "the longest that ending may take; none: releases at once, for when "
+                              "the application has ended before",
+                      .take = take_drain,
+                      .show = show_drain,
+                      .target = AT(drain_ns),
+                      .least = NS_PER_MS,
+                      .most = HOUR_NS},
+    [OPTION_TOKEN_FLOOR] = {.name = "token-floor",
+                            .value = "NUMBER",
+                            .standard = "0",
+                            .help = "tokens are at least this, when what is guarded has seen "
+                                    "greater ones",
+                            .take = take_floor,
+                            .show = show_floor,
+                            .target = AT(token_floor)},
+    [OPTION_HTTP] = {.name = "http",
+                     .value = "ADDRESS|off",
+                     .standard = "localhost:4040",
+                     .help = "where the application asks over HTTP; port 0 takes a free one and "
+                             "logs it",
+                     .take = take_address,
+                     .show = show_address,
+                     .target = AT(http)},
+    [OPTION_HEALTH] = {.name = "health",
+                       .value = "ADDRESS|off",
+                       .standard = ":4041",
+                       .help = "where probes and metrics are asked for",
+                       .take = take_address,
+                       .show = show_address,
+                       .target = AT(health)},
+    [OPTION_SOCKET] = {.name = "socket",
+                       .value = "PATH|off",
+                       .standard = "gavel.sock in the runtime directory",
+                       .computed = true,
+                       .help = "the Unix socket; the runtime directory is $RUNTIME_DIRECTORY, else "
+                               "/run/gavel where it can be made, else $XDG_RUNTIME_DIR/gavel",
+                       .take = take_socket,
+                       .show = show_socket,
+                       .target = AT(socket_path)},
+    [OPTION_SOCKET_MODE] = {.name = "socket-mode",
+                            .value = "MODE",
+                            .standard = "0660",
+                            .help = "who may use the socket, in octal",
+                            .take = take_mode,
+                            .show = show_mode,
+                            .target = AT(socket_mode)},
+    [OPTION_LOG_FORMAT] = {.name = "log-format",
+                           .value = "FORMAT",
+                           .standard = "json",
+                           .help = "json or text, on stderr",
+                           .take = take_switch,
+                           .show = show_switch,
+                           .target = AT(log_json),
+                           .choices = formats},
+    [OPTION_LOG_LEVEL] = {.name = "log-level",
+                          .value = "LEVEL",
+                          .standard = "info",
+                          .help = "what is logged: debug, info, warn or error, and what is worse",
+                          .take = take_level,
+                          .show = show_level,
+                          .target = AT(log_level),
+                          .choices = levels},
+};
+
+const char *option_variable(const char *name, char variable[OPTION_VARIABLE_MAX]) {
+    static const char prefix[] = "GAVEL_";
+    size_t length = 0;
+    for (; prefix[length] != '\0'; length++) {
+        variable[length] = prefix[length];
+    }
+    for (; *name != '\0' && length + 1 < OPTION_VARIABLE_MAX; name++) {
+        variable[length++] = (char)(*name == '-' ? '_' : toupper((unsigned char)*name));
+    }
+    variable[length] = '\0';
+    return variable;
+}

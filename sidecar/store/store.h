@@ -1,0 +1,117 @@
+#ifndef GAVEL_STORE_STORE_H
+#define GAVEL_STORE_STORE_H
+
+#include "base/error.h"
+#include "election/election.h"
+
+#include <stddef.h>
+#include <uv.h>
+
+/*
+ * The contract of a store: where the locks of all elections of this process live.
+ *
+ * - One thread, the loop's. Nothing here blocks it.
+ * - acquire, renew and release each give exactly one event of the same kind, within the request's
+ *   timeout (counted from the call, name resolution and connecting included) and a little. They
+ *   never call back before they return. At most one is under way for each election.
+ * - Every doubt (an error, a timeout, a reply of another shape) is OUTCOME_UNSURE with a reason
+ *   and a text for people. Only the store's own word is OUTCOME_NO.
+ * - `reply.sent` is read before the first byte of the request could leave.
+ * - WAKE and LOST events may come at any time between open and close. A WAKE is a hint.
+ * - A request whose time ran out may still be carried out by the server later. Requests name the
+ *   grant by its nonce, and only the nonce is compared.
+ * - close may be called at any moment, from a callback of the store too. After it returns no event
+ *   comes; `closed` is called once, later, when all memory and handles are gone. Closing does not
+ *   release any lock by a request, but a store whose lock dies with its connection frees it.
+ */
+struct store;
+
+/* Counters that the process shows; the store writes them. Caller's memory, zeroed at start. */
+struct store_status {
+    bool up;              /* the last request was answered */
+    uint64_t reconnects;  /* connections made after the first */
+    uint64_t clock_steps; /* steps of the store's clock against ours */
+    char problem[200];    /* the last trouble, for people; empty: none. Never a secret */
+};
+
+/* User and password; may change at run time (SIGHUP), so a store reads them at each connect. */
+struct store_secrets {
+    const char *user;     /* NULL: none */
+    const char *password; /* NULL: none */
+};
+
+enum store_event_type {
+    STORE_ACQUIRED,
+    STORE_RENEWED,
+    STORE_RELEASED,
+    STORE_WAKE, /* given back by its holder; `clean` says whether with the clean mark */
+    STORE_LOST, /* the store knows that our lock is gone, without being asked */
+};
+
+struct store_event {
+    enum store_event_type type;
+    size_t election; /* index into the names given at open */
+    struct store_reply reply;
+    bool clean;
+    char text[160]; /* UNSURE, or a strange NO: what happened, for people. Never a secret */
+};
+
+struct store_request {
+    size_t election;
+    unsigned char nonce[NONCE_BYTES];
+    uint64_t seen_token; /* acquire, renew with raise_token: tokens must be above it */
+    int64_t wait_ns;     /* acquire, renew: W. Unless the last lease ended cleanly, the recorded end
+                          * of a new grant, or of a record that a renewal has to write anew, is not
+                          * before now + W: an older lease may be trusted for so long */
+    bool take;           /* acquire: false only looks */
+    bool raise_token;    /* renew: mint the token anew, by the one rule */
+    bool clean;          /* release: write the clean mark, if the record still has `token` */
+    uint64_t token;      /* release: the grant's; 0: none */
+    int64_t timeout_ns;
+};
+
+/* What a store is opened with. Strings and arrays outlive the store. */
+struct store_setup {
+    uv_loop_t *loop;
+    const char *url;
+    const char *namespace_;
+    const char *identity; /* shown as holder, never compared */
+    const char *const *elections;
+    size_t election_count;
+    int64_t ttl_ns;
+    int64_t margin_ns;
+    uint64_t token_floor;
+    const struct store_secrets *secrets;
+    struct store_status *status;
+    void (*on_event)(void *context, const struct store_event *event);
+    void *context;
+};
+
+struct store_ops {
+    const char *kind; /* "local": the name in JSON */
+    int64_t poll_ns;  /* the longest sleep of a follower; 0: ttl/3 */
+    /* True when the URL is this store's, right or wrong. */
+    bool (*claims)(const char *url);
+    /* Checks a URL without touching the outside. False: error says what is wrong and what would
+     * be right, without any secret in it. */
+    bool (*check)(const char *url, struct error *error);
+    /* Makes the store; no connection is made before the first request. NULL: error is set. */
+    struct store *(*open)(const struct store_setup *setup, struct error *error);
+    void (*acquire)(struct store *store, const struct store_request *request);
+    void (*renew)(struct store *store, const struct store_request *request);
+    void (*release)(struct store *store, const struct store_request *request);
+    /* Where this election's lock lives, for people to compare: "RUN_ID/0/gavel:{default/a}".
+     * Empty while not known. */
+    void (*lock_space)(const struct store *store, size_t election, char *text, size_t size);
+    void (*close)(struct store *store, void (*closed)(void *context), void *context);
+};
+
+/* The first member of every store. */
+struct store {
+    const struct store_ops *ops;
+};
+
+/* The store that claims the URL; NULL with an error that lists what there is. */
+const struct store_ops *store_for_url(const char *url, struct error *error);
+
+#endif
