@@ -1,0 +1,13 @@
+#include "cli/cli.h"
+
+#include <stddef.h>
+
+static const struct cli_command own_commands[] = {
+    {"run", "--store URL --election NAME", "runs the sidecar", cli_run},
+    {"config", "[OPTIONS]", "checks and shows what run would use", cli_config},
+    {NULL, NULL, NULL, NULL},
+};
+
+int main(int argc, char **argv) {
+    return cli_main("gavel", own_commands, argc, argv);
+}
