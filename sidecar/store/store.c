@@ -1,6 +1,7 @@
 #include "store/store.h"
 
 #include "store/local/local.h"
+#include "store/redis/redis.h"
 
 #include <stdio.h>
 
@@ -10,6 +11,7 @@ static const struct {
     const char *form; /* how its URL looks */
 } stores[] = {
     {&local_store_ops, "local:DIR"},
+    {&redis_store_ops, "redis://HOST:PORT/DATABASE, redis+unix:///PATH"},
 };
 
 const struct store_ops *store_for_url(const char *url, struct error *error) {

@@ -1,0 +1,17 @@
+#ifndef GAVEL_STORE_REDIS_ANSWER_H
+#define GAVEL_STORE_REDIS_ANSWER_H
+
+#include "store/store.h"
+
+#include <hiredis/hiredis.h>
+
+/*
+ * Reads what the scripts answer. Only their exact shapes are answers: a flat array of strings, a
+ * status word first, its fixed number of members, each within its bounds. Fills in outcome,
+ * reason and all that the reply says, but not `sent`. False: it is none of these, and `reply`
+ * holds nothing. Re-entrant.
+ */
+bool redis_answer_read(const redisReply *answer, enum store_event_type type,
+                       struct store_reply *reply);
+
+#endif

@@ -1,0 +1,354 @@
+#include "store/redis/link.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "store/redis/failure.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A connection may take longer to make than one short request may take: the next one finds it. */
+#define BUDGET_LEAST_NS (200 * NS_PER_MS)
+#define AUTH_PAUSE_NS NS_PER_S
+/* A timer that comes later than this was held up, and so were the replies. */
+#define LATE_NS (20 * NS_PER_MS)
+#define LOG_EVERY_MS 10000
+
+static const char cluster_text[] = "a node of a Redis Cluster: cluster endpoint is not supported";
+
+static void arm(struct redis_link *link);
+
+static void doubt(struct redis_op *op, enum election_reason reason, const char *text) {
+    op->state = REDIS_OP_DOUBTED;
+    op->reason = reason;
+    snprintf(op->text, sizeof op->text, "%s", text);
+}
+
+/* Answers what was marked by doubt(). Callbacks may submit anew, or close. */
+static void answer_doubted(struct redis_link *link) {
+    for (size_t i = 0; i < link->setup.op_count && !link->closed; i++) {
+        struct redis_op *op = &link->ops[i];
+        if (op->state == REDIS_OP_DOUBTED) {
+            op->state = REDIS_OP_IDLE;
+            link->setup.doubt(link->setup.context, i, op->sent, op->reason, op->text);
+        }
+    }
+}
+
+static void log_trouble(struct redis_link *link, const char *event, const char *text) {
+    uint64_t suppressed = 0;
+    if (log_allow(&link->log_limit, LOG_EVERY_MS, &suppressed)) {
+        log_event(LOG_WARN, event, LOG_TEXT("why", text), LOG_NUMBER("suppressed", suppressed));
+    }
+}
+
+static void connect_now(struct redis_link *link) {
+    link->retry_ns = 0;
+    link->connecting = true;
+    redis_gate_start(&link->gate, link->budget_ns);
+}
+
+static void connect_after(struct redis_link *link, int64_t pause_ns) {
+    link->retry_ns = clock_now().boot_ns + pause_ns;
+}
+
+/* Gives the connection up. What was sent on it is unsure, what was not waits for the next one. */
+static void drop(struct redis_link *link, enum election_reason reason, const char *text,
+                 int64_t pause_least_ns) {
+    redis_stream_close(link->stream);
+    link->stream = NULL;
+    link->broken = false;
+    link->order_count = 0;
+    snprintf(link->text, sizeof link->text, "%s", text);
+    for (size_t i = 0; i < link->setup.op_count; i++) {
+        if (link->ops[i].state == REDIS_OP_SENT) {
+            doubt(&link->ops[i], reason, text);
+        }
+    }
+    int64_t pause_ns = 0; /* after a good connection the next attempt is made at once */
+    if (!link->proven || pause_least_ns > 0) {
+        pause_ns = redis_backoff_fail(&link->backoff, link->setup.backoff_most_ns);
+    }
+    connect_after(link, pause_ns > pause_least_ns ? pause_ns : pause_least_ns);
+    log_trouble(link, "store-connection-lost", text);
+    link->setup.trouble(link->setup.context, text);
+}
+
+static void drop_and_answer(struct redis_link *link, enum election_reason reason, const char *text,
+                            int64_t pause_least_ns) {
+    drop(link, reason, text, pause_least_ns);
+    answer_doubted(link);
+    arm(link);
+}
+
+static void send_op(struct redis_link *link, size_t index) {
+    struct redis_op *op = &link->ops[index];
+    op->body = op->body || link->no_evalsha;
+    struct redis_command command = link->setup.request(link->setup.context, index, op->body);
+    size_t slot = (link->order_first + link->order_count) % link->setup.op_count;
+    link->order[slot] = index;
+    link->order_count++;
+    op->state = REDIS_OP_SENT;
+    op->sent = clock_now();
+    if (!redis_stream_send(link->stream, command.bytes, command.size)) {
+        link->broken = true; /* the timer sees to it: no callback from in here */
+    }
+}
+
+/* Sends what waits, or sees to a connection. */
+static void pump(struct redis_link *link) {
+    if (link->stream == NULL) {
+        if (!link->connecting && link->retry_ns == 0) {
+            connect_now(link);
+        }
+        return;
+    }
+    int64_t now_ns = clock_now().boot_ns;
+    for (size_t i = 0; i < link->setup.op_count && !link->broken; i++) {
+        if (link->ops[i].state == REDIS_OP_QUEUED && link->ops[i].hold_ns <= now_ns) {
+            send_op(link, i);
+        }
+    }
+}
+
+/* An error reply. */
+static void on_error(struct redis_link *link, size_t index, const redisReply *reply) {
+    struct redis_op *op = &link->ops[index];
+    enum redis_failure failure = redis_failure_of(reply->str);
+    char said[REDIS_OP_TEXT];
+    char text[REDIS_OP_TEXT];
+    redis_failure_text(said, sizeof said, reply->str, reply->len);
+
+    if (!op->body && (failure == REDIS_FAILURE_NOSCRIPT || failure == REDIS_FAILURE_DENIED)) {
+        link->no_evalsha = failure == REDIS_FAILURE_DENIED;
+        op->body = true; /* it did nothing yet, so this is the first attempt still */
+        send_op(link, index);
+        arm(link);
+        return;
+    }
+    if (failure == REDIS_FAILURE_CLUSTER) {
+        snprintf(text, sizeof text, "%s (%.80s)", cluster_text, said);
+    } else {
+        snprintf(text, sizeof text, "%s", said);
+    }
+    doubt(op, REASON_STORE_REFUSED, text);
+    if (failure == REDIS_FAILURE_NOT_MASTER) {
+        drop_and_answer(link, REASON_STORE_REFUSED, text, 1);
+    } else if (failure == REDIS_FAILURE_AUTH) {
+        drop_and_answer(link, REASON_STORE_REFUSED, text, AUTH_PAUSE_NS);
+    } else {
+        answer_doubted(link);
+    }
+}
+
+static void on_reply(void *context, const redisReply *reply) {
+    struct redis_link *link = context;
+    char text[REDIS_OP_TEXT];
+    if (link->order_count == 0) {
+        bool told = reply->type == REDIS_REPLY_ERROR;
+        redis_failure_text(text, sizeof text, told ? reply->str : "", told ? reply->len : 0);
+        drop_and_answer(link, REASON_STORE_UNREACHABLE,
+                        told ? text : "the server talks without being asked", 0);
+        return;
+    }
+    size_t index = link->order[link->order_first];
+    struct redis_op *op = &link->ops[index];
+    link->order_first = (link->order_first + 1) % link->setup.op_count;
+    link->order_count--;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        on_error(link, index, reply);
+        return;
+    }
+    op->state = REDIS_OP_IDLE;
+    if (!link->setup.answer(link->setup.context, index, op->sent, reply)) {
+        op->state = REDIS_OP_SENT;
+        drop_and_answer(link, REASON_STORE_UNREACHABLE,
+                        "an answer of a strange shape: this is not what gavel talks to", 0);
+        return;
+    }
+    /* The callback may have closed the link or broken the connection; then this changes nothing. */
+    link->proven = true;
+    link->backoff.failures = 0;
+}
+
+static void on_down(void *context, const char *why) {
+    drop_and_answer(context, REASON_STORE_UNREACHABLE, why, 0);
+}
+
+static void on_open_never(void *context) {
+    (void)context; /* the gate has seen it */
+}
+
+static const struct redis_stream_events stream_events = {on_open_never, on_reply, on_down};
+
+static void on_gate_open(void *context, struct redis_stream *stream, uint32_t warnings) {
+    struct redis_link *link = context;
+    link->connecting = false;
+    link->stream = stream;
+    link->warnings = warnings;
+    link->text[0] = '\0';
+    link->proven = false;
+    link->no_evalsha = false;
+    link->order_first = 0;
+    link->order_count = 0;
+    redis_stream_own(stream, &stream_events, link);
+    link->setup.opened(link->setup.context);
+    pump(link);
+    arm(link);
+}
+
+static void on_gate_failed(void *context, enum redis_gate_end end, const char *text) {
+    struct redis_link *link = context;
+    bool refused = end == REDIS_GATE_REFUSED || end == REDIS_GATE_AUTH;
+    int64_t pause_ns = redis_backoff_fail(&link->backoff, link->setup.backoff_most_ns);
+    link->connecting = false;
+    connect_after(link, end == REDIS_GATE_AUTH ? AUTH_PAUSE_NS + pause_ns / 4 : pause_ns);
+    snprintf(link->text, sizeof link->text, "%s", text);
+    /* After silence a request goes on waiting: its own time is not over. */
+    for (size_t i = 0; i < link->setup.op_count && end != REDIS_GATE_TIMEOUT; i++) {
+        if (link->ops[i].state == REDIS_OP_QUEUED) {
+            doubt(&link->ops[i], refused ? REASON_STORE_REFUSED : REASON_STORE_UNREACHABLE, text);
+        }
+    }
+    log_trouble(link, "store-connect-failed", text);
+    link->setup.trouble(link->setup.context, text);
+    answer_doubted(link);
+    arm(link);
+}
+
+static void expire(struct redis_link *link, int64_t now_ns) {
+    bool sent = false;
+    for (size_t i = 0; i < link->setup.op_count; i++) {
+        struct redis_op *op = &link->ops[i];
+        if (op->state == REDIS_OP_IDLE || op->deadline_ns > now_ns) {
+            continue;
+        }
+        if (op->state == REDIS_OP_SENT) {
+            sent = true;
+        } else if (op->state == REDIS_OP_QUEUED) {
+            doubt(op, REASON_STORE_UNREACHABLE,
+                  link->text[0] != '\0' ? link->text : "no connection in time");
+        }
+    }
+    if (sent && link->stream != NULL) {
+        drop(link, REASON_STORE_UNREACHABLE, "no answer in time", 0);
+    }
+    answer_doubted(link);
+}
+
+static int64_t earliest(const struct redis_link *link) {
+    int64_t at_ns = link->broken ? 0 : NEVER_NS;
+    if (link->retry_ns != 0 && link->retry_ns < at_ns) {
+        at_ns = link->retry_ns;
+    }
+    for (size_t i = 0; i < link->setup.op_count; i++) {
+        const struct redis_op *op = &link->ops[i];
+        if (op->state != REDIS_OP_IDLE && op->deadline_ns < at_ns) {
+            at_ns = op->deadline_ns;
+        }
+        if (op->state == REDIS_OP_QUEUED && link->stream != NULL && op->hold_ns < at_ns) {
+            at_ns = op->hold_ns;
+        }
+    }
+    return at_ns;
+}
+
+static void on_timer(uv_timer_t *timer) {
+    struct redis_link *link = timer->data;
+    int64_t now_ns = clock_now().boot_ns;
+    int64_t due_ns = earliest(link);
+    if (!link->late && !link->broken && due_ns <= now_ns - LATE_NS) {
+        link->late = true;
+        (void)uv_timer_start(&link->timer, on_timer, 1, 0);
+        return;
+    }
+    link->late = false;
+    if (link->broken) {
+        drop_and_answer(link, REASON_STORE_UNREACHABLE, "the connection broke", 0);
+        return;
+    }
+    expire(link, now_ns);
+    if (!link->closed && link->retry_ns != 0 && link->retry_ns <= now_ns) {
+        connect_now(link);
+    }
+    if (!link->closed) {
+        pump(link);
+    }
+    arm(link);
+}
+
+static void arm(struct redis_link *link) {
+    if (link->closed) {
+        return;
+    }
+    int64_t at_ns = earliest(link);
+    if (at_ns == NEVER_NS) {
+        (void)uv_timer_stop(&link->timer);
+        return;
+    }
+    int64_t left_ns = at_ns - clock_now().boot_ns;
+    uint64_t left_ms = left_ns <= 0 ? 0 : (uint64_t)((left_ns + NS_PER_MS - 1) / NS_PER_MS);
+    link->late = link->late && left_ns <= 0;
+    uv_update_time(link->setup.gate.loop);
+    (void)uv_timer_start(&link->timer, on_timer, left_ms, 0);
+}
+
+void redis_link_init(struct redis_link *link, const struct redis_link_setup *setup) {
+    memset(link, 0, sizeof *link);
+    link->setup = *setup;
+    link->setup.gate.on_open = on_gate_open;
+    link->setup.gate.on_failed = on_gate_failed;
+    link->setup.gate.context = link;
+    link->setup.gate.requests = true;
+    link->ops = memory_zeroed(setup->op_count, sizeof *link->ops);
+    link->order = memory_zeroed(setup->op_count, sizeof *link->order);
+    redis_gate_init(&link->gate, &link->setup.gate);
+    (void)uv_timer_init(setup->gate.loop, &link->timer);
+    link->timer.data = link;
+    redis_lives_begin(setup->gate.lives);
+}
+
+void redis_link_finish(struct redis_link *link) {
+    free(link->ops);
+    free(link->order);
+}
+
+void redis_link_submit(struct redis_link *link, size_t index, int64_t timeout_ns, int64_t hold_ns) {
+    struct redis_op *op = &link->ops[index];
+    if (op->state != REDIS_OP_IDLE) {
+        abort(); /* two requests at a time for one election: against the contract */
+    }
+    int64_t now_ns = clock_now().boot_ns;
+    *op = (struct redis_op){.state = REDIS_OP_QUEUED,
+                            .deadline_ns = now_ns + timeout_ns,
+                            .hold_ns = hold_ns > 0 ? now_ns + hold_ns : 0};
+    link->budget_ns = timeout_ns > BUDGET_LEAST_NS ? timeout_ns : BUDGET_LEAST_NS;
+    pump(link);
+    arm(link);
+}
+
+void redis_link_unhold(struct redis_link *link) {
+    for (size_t i = 0; i < link->setup.op_count; i++) {
+        link->ops[i].hold_ns = 0;
+    }
+    if (link->stream != NULL) {
+        pump(link);
+    }
+    arm(link);
+}
+
+static void on_timer_closed(uv_handle_t *handle) {
+    struct redis_link *link = handle->data;
+    redis_lives_end(link->setup.gate.lives);
+}
+
+void redis_link_close(struct redis_link *link) {
+    link->closed = true;
+    redis_gate_close(&link->gate);
+    if (link->stream != NULL) {
+        redis_stream_close(link->stream);
+        link->stream = NULL;
+    }
+    uv_close((uv_handle_t *)&link->timer, on_timer_closed);
+}

@@ -1,0 +1,214 @@
+-- What acquire, renew and release share; it is put in front of each of them.
+-- KEYS[1] is the lease, KEYS[2] the record. All reads and checks come before the first write.
+-- Numbers become text by dec() alone: Lua itself prints no more than 14 digits of them.
+if redis.replicate_commands then
+  redis.replicate_commands() -- before Redis 5 a script may not write after it has read the clock
+end
+
+local LEASE, RECORD = KEYS[1], KEYS[2]
+local TOKEN_MAX = 100000000000000
+local CLOCK_MAX_US = 9007199254740991
+local TTL_MAX_MS = 3600000
+local VALUE_MAX = 512
+
+local function dec(number)
+  return string.format('%.0f', number)
+end
+
+-- A plain decimal number that is not above `most`, else nil.
+local function whole(text, most)
+  if type(text) ~= 'string' or #text > 16 or not string.find(text, '^%d+$') then
+    return nil
+  end
+  local number = tonumber(text)
+  if number > most then
+    return nil
+  end
+  return number
+end
+
+local function failed(reply)
+  return type(reply) == 'table' and reply.err ~= nil
+end
+
+local function wrong_type(reply)
+  return failed(reply) and string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+
+local function info(section)
+  local text = redis.pcall('INFO', section) -- may be denied
+  if type(text) ~= 'string' then
+    return ''
+  end
+  return text
+end
+
+-- Who answers: "run_id:replid", empty while unknown. False: not a master.
+local function read_server(state)
+  local general, replication = info('server'), info('replication')
+  local role = string.match(replication, '\nrole:(%a+)')
+  if role and role ~= 'master' then
+    return false
+  end
+  local run = string.match(general, '\nrun_id:(%w+)')
+  local history = string.match(replication, '\nmaster_replid:(%w+)')
+  state.server = ''
+  if run and history and #run <= 40 and #history <= 40 then
+    state.server = table.concat({run, history}, ':')
+  end
+  local replicas = string.match(replication, '\nconnected_slaves:(%d+)')
+  state.replicated = (replicas and replicas ~= '0') and '1' or '0'
+  return true
+end
+
+-- The lease: kind is free, ours, held or foreign. Only the nonce is compared.
+local function read_lease(state, nonce)
+  local value = redis.pcall('GET', LEASE)
+  if wrong_type(value) then
+    state.kind = 'foreign'
+    return nil
+  elseif failed(value) then
+    return value
+  elseif not value then
+    state.kind = 'free'
+    return nil
+  end
+  state.kind = 'foreign'
+  if #value > VALUE_MAX then
+    return nil
+  end
+  local holder, token, ttl, identity = string.match(value, '^([0-9a-f]+) (%d+) (%d+) (.*)$')
+  token, ttl = whole(token, TOKEN_MAX), whole(ttl, TTL_MAX_MS)
+  if not holder or #holder ~= 32 or not token or not ttl or ttl == 0 then
+    return nil
+  end
+  state.kind = holder == nonce and 'ours' or 'held'
+  state.nonce, state.token, state.ttl, state.identity = holder, token, ttl, identity
+  return nil
+end
+
+-- What the store remembers. `corrupt`: nothing may be built upon it, and it is never overwritten.
+local function read_record(state)
+  local fields = redis.pcall('HMGET', RECORD, 'tok', 'clean', 'end', 'ttl', 'srv', 'nonce', 'how')
+  local record = {token = 0, ttl = 0}
+  state.record = record
+  if wrong_type(fields) then
+    record.corrupt = true
+    return nil
+  elseif failed(fields) then
+    return fields
+  end
+  local token, ttl = whole(fields[1], TOKEN_MAX), whole(fields[4], TTL_MAX_MS)
+  record.corrupt = fields[1] and not token
+  record.token, record.ttl = token or 0, ttl or 0
+  record.clean, record.ends, record.server = fields[2], fields[3], fields[5]
+  record.nonce, record.how = fields[6], fields[7]
+  record.complete = token and token > 0 and ttl and ttl > 0 and whole(record.ends, CLOCK_MAX_US)
+    and (record.clean == '0' or record.clean == '1') and record.server and record.nonce
+  return nil
+end
+
+-- Everything there is to know, read once; or nil and an error.
+local function look(nonce)
+  local state = {}
+  if not read_server(state) then
+    return nil, redis.error_reply('GAVELNOTMASTER the server is not a master')
+  end
+  local time = redis.call('TIME')
+  state.now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])
+  local problem = read_lease(state, nonce) or read_record(state)
+  if problem then
+    return nil, problem
+  end
+  return state
+end
+
+local function corrupt()
+  return redis.error_reply(table.concat({'GAVELRECORD', RECORD,
+    'is no hash, or its field tok is no number up to 10^14: put it right'}, ' '))
+end
+
+-- The record is about this grant, on this server.
+local function named(state)
+  local record = state.record
+  return record.complete and state.server ~= '' and record.server == state.server
+    and record.nonce == state.nonce
+end
+
+-- Why a record that is not about this grant proves nothing.
+local function no_proof(state)
+  local record = state.record
+  if state.server == '' then
+    return 'unknown-server'
+  elseif record.complete and record.server ~= state.server then
+    return 'other-server'
+  end
+  return 'no-record'
+end
+
+-- Every answer begins like this.
+local function answer(status, state, token, ttl, ...)
+  return {status, dec(token), dec(ttl), dec(state.now_us), state.server, state.replicated, ...}
+end
+
+-- The store's own no: foreign, free or held. Sets the expiry of a key that would outlive its ttl.
+local function refusal(state)
+  local record = state.record
+  if state.kind ~= 'held' then
+    return answer(state.kind, state, record.token, record.ttl)
+  end
+  local left = redis.call('PTTL', LEASE)
+  local stuck = left == -1 or left > state.ttl
+  if stuck and state.ttl >= 300 and not failed(redis.pcall('PEXPIRE', LEASE, dec(state.ttl))) then
+    left = state.ttl
+  end
+  return answer('held', state, math.max(record.token, state.token),
+    math.max(record.ttl, state.ttl), state.nonce, string.sub(state.identity, 1, 129), dec(left),
+    stuck and '1' or '0')
+end
+
+-- The one rule for tokens: above all that was recorded or seen, and not behind the clock.
+local function mint(state, seen, floor, held)
+  local clock_ms = math.floor(state.now_us / 1000)
+  local token = math.max(state.record.token + 1, seen + 1, held + 1, clock_ms, floor)
+  if token > TOKEN_MAX then
+    return nil, redis.error_reply(table.concat({
+      'GAVELTOKEN the next token would be above 10^14: recorded', dec(state.record.token), 'seen',
+      dec(seen), 'clock', dec(clock_ms), 'floor', dec(floor)}, ' '))
+  end
+  return token
+end
+
+local function write_record(state, nonce, token, ends, longest, how)
+  local reply = redis.pcall('HSET', RECORD, 'tok', dec(token), 'clean', '0', 'end', dec(ends),
+    'ttl', dec(longest), 'srv', state.server, 'nonce', nonce, 'how', how)
+  return failed(reply) and reply or nil
+end
+
+local function write_lease(nonce, token, ttl, identity)
+  redis.call('SET', LEASE, table.concat({nonce, dec(token), dec(ttl), identity}, ' '),
+    'PX', dec(ttl))
+end
+
+-- Extends our lease: the expiry first, which full memory cannot refuse, then the record. A record
+-- that is not about this grant is written anew and proves nothing. The recorded end never goes back
+-- within a grant: it may stand for an older lease. Returns an error of the record.
+local function extend(state, ttl, wait, token, how)
+  redis.call('PEXPIRE', LEASE, dec(ttl))
+  local record = state.record
+  if record.corrupt then
+    return nil
+  end
+  local longest = math.max(record.ttl, ttl)
+  local ends = state.now_us + ttl * 1000
+  if not named(state) then
+    how = table.concat({'none', no_proof(state)}, ' ')
+    ends = state.now_us + math.max(longest, wait) * 1000
+  end
+  if record.complete and (record.nonce == state.nonce or record.server == state.server) then
+    ends = math.max(ends, tonumber(record.ends))
+  end
+  return write_record(state, state.nonce, math.max(record.token, token), ends, longest,
+    how or record.how or 'none no-record')
+end
+

@@ -1,0 +1,40 @@
+#ifndef GAVEL_STORE_REDIS_STREAM_H
+#define GAVEL_STORE_REDIS_STREAM_H
+
+#include "store/redis/lives.h"
+
+#include <hiredis/hiredis.h>
+#include <uv.h>
+
+/*
+ * One connection: bytes out, replies in. On the heap; it frees itself after redis_stream_close(),
+ * by its last callback. No function here calls the owner back before it returns.
+ */
+struct redis_stream;
+
+/* Told to the owner, never after redis_stream_close(). The owner may close from inside any. */
+struct redis_stream_events {
+    void (*on_open)(void *context);
+    void (*on_reply)(void *context, const redisReply *reply); /* good during the call only */
+    /* It could not be opened or is of no use any more: close it. `why` is for people. */
+    void (*on_down)(void *context, const char *why);
+};
+
+/* Begin to connect. NULL: it cannot even be tried, *why says why (a static string). */
+struct redis_stream *redis_stream_tcp(uv_loop_t *loop, const struct sockaddr *address,
+                                      struct redis_lives *lives, const char **why);
+struct redis_stream *redis_stream_local(uv_loop_t *loop, const char *path,
+                                        struct redis_lives *lives, const char **why);
+
+/* Says who owns it from now on. */
+void redis_stream_own(struct redis_stream *stream, const struct redis_stream_events *events,
+                      void *context);
+
+/* Hands bytes from redis_command() to the socket; they belong to the stream from now on. False: it
+ * is broken, close it; on_down does not come for that. */
+bool redis_stream_send(struct redis_stream *stream, char *bytes, size_t size);
+
+/* Gives it up at once, whatever is under way. */
+void redis_stream_close(struct redis_stream *stream);
+
+#endif

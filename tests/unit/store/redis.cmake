@@ -1,0 +1,10 @@
+# The Redis store. Tests that need a redis-server start one of their own; where the program is
+# missing they are skipped.
+foreach(name url answer scripts servers peer gate store)
+    gavel_unit_test(test_redis_${name} ${CMAKE_CURRENT_LIST_DIR}/test_redis_${name}.c
+        gavel_store_redis)
+    set_tests_properties(unit.test_redis_${name} PROPERTIES SKIP_RETURN_CODE 77)
+endforeach()
+# Its look-ups are played by the test.
+target_link_options(test_redis_gate PRIVATE
+    -Wl,--wrap=uv_getaddrinfo -Wl,--wrap=uv_freeaddrinfo)
