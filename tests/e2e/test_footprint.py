@@ -1,0 +1,23 @@
+"""One election idle."""
+
+import pytest
+
+from e2e.footprint import empty_program_kib, status_field, wake_ups_per_second
+from kit.sidecar import GAVEL
+
+
+@pytest.mark.parametrize("kind", ["redis", "local"])
+def test_an_idle_election_costs_little(start, folder, kind):
+    store = None if kind == "redis" else f"local:{folder}/locks"
+    a = start("pod-a", "--mode", "efficiency", store=store)
+    a.wait_leader()
+    a.probe("/metrics")
+    a.request("/v1/leader")
+    awake = wake_ups_per_second(a.pid, 12)
+    anonymous = status_field(a.pid, "RssAnon")
+    total = status_field(a.pid, "VmRSS")
+    empty = empty_program_kib(GAVEL, folder)
+    print(f"\n{kind}: RssAnon {anonymous} KiB, {awake:.1f} wake-ups a second, resident "
+          f"{total} KiB (an empty program with the same libraries: {empty} KiB)")
+    assert anonymous < 3 * 1024
+    assert awake < 5

@@ -1,0 +1,89 @@
+"""Every command of the README is run, as it stands there.
+
+A block of commands is marked by a comment before it: `run` is run by a shell in one folder with
+all others, in their order; `once` is run with --once added; `self` is what is running just now.
+"""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from kit.ports import free_port
+from kit.sidecar import BIN, clean_env
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def blocks():
+    with open(os.path.join(ROOT, "README.md")) as f:
+        text = f.read()
+    found = re.findall(r"(?:<!-- test: (\w+) -->\n)?```sh\n(.*?)```", text, re.DOTALL)
+    assert found and len(re.findall("^```sh", text, re.MULTILINE)) == len(found)
+    return found
+
+
+def test_every_block_is_marked():
+    assert {kind for kind, _ in blocks()} <= {"run", "once", "self"}
+
+
+def test_the_first_screen_has_the_two_commands():
+    with open(os.path.join(ROOT, "README.md")) as f:
+        first = "".join(f.readlines()[:45])
+    assert "sh deploy/try.sh" in first and "sh tests/run.sh" in first
+
+
+def test_what_is_running_just_now():
+    for kind, text in blocks():
+        if kind == "self":
+            for command in text.strip().splitlines():
+                words = command.split("#")[0].split()
+                assert words[0] == "sh" and os.path.exists(os.path.join(ROOT, words[1])), command
+                assert subprocess.run(["sh", "-n", words[1]], cwd=ROOT).returncode == 0
+
+
+@pytest.mark.parametrize("text", [t for k, t in blocks() if k == "once"])
+def test_commands_that_stay_in_the_foreground(text):
+    for command in text.strip().splitlines():
+        done = subprocess.run(["sh", "-c", command.split("#")[0] + " --once"], cwd=ROOT,
+                              env=clean_env(), stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=240)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "took over after" in done.stdout and "The token grew" in done.stdout
+
+
+# Another name for the ports: those of the README may be taken on this machine.
+CURL = """#!/usr/bin/python3
+import sys, urllib.request, urllib.error
+url = [a for a in sys.argv[1:] if not a.startswith("-")][-1]
+try:
+    reply = urllib.request.urlopen(url, timeout=10)
+except urllib.error.HTTPError as e:
+    reply = e
+    if any("f" in a for a in sys.argv[1:] if a.startswith("-") and not a.startswith("--")):
+        sys.exit(22)
+sys.stdout.write(reply.read().decode())
+"""
+
+
+def test_commands_one_after_the_other(folder, redis):
+    text = "\n".join(t for k, t in blocks() if k == "run")
+    http, health = free_port(), free_port()
+    text = re.sub(r"\b4040\b", str(http), text)
+    text = re.sub(r"\b4041\b", str(health), text)
+    text = re.sub(r"redis://127\.0\.0\.1:6379", redis.url, text)
+    os.makedirs(folder + "/build")
+    os.symlink(BIN, folder + "/build/release")
+    os.mkdir(folder + "/bin")
+    with open(folder + "/bin/curl", "w") as f:
+        f.write(CURL)
+    os.chmod(folder + "/bin/curl", 0o755)
+    script = f"trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\nset -eux\n{text}\n"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=folder, text=True, timeout=120, stdin=subprocess.DEVNULL,
+        capture_output=True, env=clean_env({
+            "HOME": folder, "PATH": f"{folder}/bin:" + os.environ["PATH"],
+            "GAVEL_HTTP": f"localhost:{http}", "GAVEL_HEALTH": f":{health}",
+            "XDG_RUNTIME_DIR": folder, "RUNTIME_DIRECTORY": folder + "/run"}))
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

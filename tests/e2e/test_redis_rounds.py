@@ -1,0 +1,103 @@
+"""Three sidecars on a real Redis, asked without pause over HTTP and the socket, through rounds of
+everything that ends a leadership. The history of all answers is judged."""
+
+import os
+import random
+
+from kit.clock import MS, S, boottime_ns, wait_until
+from kit.sidecar import LONG, TIMING, run, GAVEL
+
+TTL_NS = 1 * S
+ROUNDS = 200 if LONG else 12
+SEED = int(os.environ.get("GAVEL_SEED", "20261201"))
+
+
+def has_watched_for_w(sidecar):
+    """It can vouch for the server's clock: it has been up for W, and a little to get there."""
+    return boottime_ns() - sidecar.started_ns > 2 * TTL_NS
+
+
+class Rounds:
+    def __init__(self, pods, sampler):
+        self.pods = pods
+        self.sampler = sampler
+        self.took = []  # (kind, ns, bound)
+
+    def others(self, pod):
+        return [p for p in self.pods if p is not pod]
+
+    def settle(self):
+        """The leader; when there is one and a follower that may take over at the expiry."""
+        def settled():
+            leaders = [p for p in self.pods if p.leads()]
+            return leaders if len(leaders) == 1 and \
+                any(has_watched_for_w(p) for p in self.others(leaders[0])) else None
+        return wait_until(settled, 20, "one leader, and a follower up for W")[0]
+
+    def taken_over(self, kind, old, since, bound_ms):
+        change = self.sampler.wait_for_leader(since, besides=(old.identity,))
+        took = change.receive - since - self.sampler.stalled_ns(since, change.receive)
+        self.took.append((kind, took // MS, bound_ms))
+        return change
+
+    def kill(self, leader):
+        since = boottime_ns()
+        leader.kill9()
+        self.taken_over("kill -9", leader, since, TTL_NS // MS + 100)
+        leader.wait()
+        leader.start()
+
+    def terminate(self, leader):
+        # What `--drain none` is for: the application has ended before its sidecar is told to.
+        self.sampler.readers("stop", leader)
+        since = boottime_ns()
+        leader.terminate()
+        self.taken_over("SIGTERM", leader, since, 100)
+        assert leader.wait() == 0
+        leader.start()
+        self.sampler.readers("resume", leader)
+
+    def resign(self, leader):
+        since = boottime_ns()
+        done = run(GAVEL, "resign", "--socket", leader.socket_path)
+        assert done.returncode == 0, done.stderr
+        # It waits for the validity that was handed out just before: a whole lease at most.
+        self.taken_over("resign", leader, since, 800 + 200)
+
+    def pause(self, leader):
+        since = boottime_ns()
+        leader.freeze()
+        change = self.taken_over("kill -STOP", leader, since, TTL_NS // MS + 100)
+        wait_until(lambda: boottime_ns() > since + 1.2 * TTL_NS)
+        thawed = boottime_ns()
+        leader.thaw()
+        first = leader.check()
+        assert not first.leader or first.token > change.token, "it woke up as the old leader"
+        late = [c for c in self.sampler.changes if c.replica == leader.identity and c.leader
+                and c.receive > thawed and c.token < change.token and c.deadline > c.receive]
+        assert not late, late
+
+
+def test_rounds_of_everything_that_ends_a_leadership(start, sample):
+    rng = random.Random(SEED)
+    pods = [start(f"pod-{i}", "--ttl", "1s", "--drain", "none", fixed_port=True)
+            for i in "abc"]
+    sampler = sample(pods)
+    rounds = Rounds(pods, sampler)
+    kinds = [rounds.kill, rounds.terminate, rounds.pause, rounds.resign]
+    plan = []
+    while len(plan) < ROUNDS:  # each kind as often as the others, in random order
+        plan += rng.sample(kinds, len(kinds))
+    for act in plan[:ROUNDS]:
+        act(rounds.settle())
+    rounds.settle()
+    summary = sampler.stop()
+    print(f"\n{summary['answers']} answers, {summary['leaders']} of them leader, "
+          f"{summary['grants']} grants, seed {SEED}")
+    for kind in ("kill -9", "SIGTERM", "kill -STOP", "resign"):
+        times = sorted(ms for k, ms, _ in rounds.took if k == kind)
+        print(f"{kind:10} taken over after {times} ms")
+    assert summary["grants"] >= ROUNDS
+    if TIMING:
+        late = [t for t in rounds.took if t[1] > t[2]]
+        assert not late, late

@@ -1,0 +1,135 @@
+#!/bin/sh
+# sh tests/run.sh [--long] [all|unit|lint]
+#
+#   all    (the default) installs what is missing, builds with gcc, once with AddressSanitizer and
+#          UndefinedBehaviorSanitizer and once as it is shipped, and runs every test in both
+#   unit   builds, and runs the unit tests alone
+#   lint   a second compiler's warnings, clang-tidy and the format, where clang is there
+#   --long adds what takes long
+#
+# Root or sudo is needed only while something is missing.
+set -eu
+cd "$(dirname "$0")/.."
+. deploy/packages.sh
+
+what=all
+for argument in "$@"; do
+    case $argument in
+    --long) export GAVEL_LONG=1 ;;
+    all | unit | lint) what=$argument ;;
+    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 64 ;;
+    esac
+done
+
+logs=build/logs
+tools=$PWD/build/tools # what the tests run and no package of ours brings into PATH
+PATH=$PATH:$tools
+mkdir -p $logs "$tools"
+times=$logs/times
+: >$times
+jobs=$(nproc)
+
+# stage NAME COMMAND...: runs it, and writes down how long it took.
+stage() {
+    name=$1
+    shift
+    echo "== $name"
+    begun=$(date +%s)
+    "$@" || { echo "tests/run.sh: $name failed" >&2; exit 1; }
+    took=$(($(date +%s) - begun))
+    printf '%-44s %3d min %02d s\n' "$name" $((took / 60)) $((took % 60)) >>$times
+}
+
+# Debian's own python, even where another comes first in PATH and has no pytest.
+has_pytest() {
+    for python in /usr/bin/python3 python3; do
+        command -v $python >/dev/null 2>&1 && $python -c 'import pytest' 2>/dev/null && return 0
+    done
+    return 1
+}
+
+# promtool comes in the package of the Prometheus server, which would be started and enabled: only
+# the one program is taken out of it, nothing is installed.
+fetch_promtool() {
+    command -v promtool >/dev/null 2>&1 && return 0
+    echo "Will fetch promtool (19 MB, into build/tools)"
+    mkdir -p "$tools/fetch"
+    (
+        cd "$tools/fetch" &&
+            { apt-get -qq download prometheus 2>/dev/null ||
+                { as_root apt-get -qq update && apt-get -qq download prometheus; }; } &&
+            dpkg-deb --fsys-tarfile prometheus_*.deb | tar -xf - ./usr/bin/promtool &&
+            mv usr/bin/promtool "$tools/promtool"
+    ) || return 1
+    rm -rf "$tools/fetch"
+}
+
+install_all() {
+    need_to_build
+    need_library cmocka libcmocka-dev
+    has_pytest || missing="$missing python3-pytest"
+    if [ "$what" = all ]; then
+        command -v redis-server >/dev/null 2>&1 || need_command redis-check-rdb redis-tools
+    fi
+    install_missing || return 1
+    [ "$what" = all ] || return 0
+    # Debian's redis-tools holds the server's program too, under another name and without a service.
+    command -v redis-server >/dev/null 2>&1 ||
+        ln -sf "$(command -v redis-check-rdb)" "$tools/redis-server"
+    fetch_promtool
+}
+
+build() {
+    configure_and_build "$1" $logs/"$1".log -DGAVEL_TESTS=ON
+}
+
+lint() {
+    if ! command -v clang >/dev/null 2>&1; then
+        echo "SKIPPED: no clang here (packages clang, clang-tidy and clang-format)"
+        return 0
+    fi
+    build clang || return 1
+    [ "$1" = full ] || return 0
+    if ! command -v clang-tidy >/dev/null 2>&1; then
+        echo "SKIPPED: no clang-tidy here"
+        return 0
+    fi
+    find sidecar health -name '*.c' -print0 |
+        xargs -0 -P "$jobs" -n 4 clang-tidy --quiet -p build/clang >$logs/tidy.log 2>&1 ||
+        { grep -E 'error|warning' $logs/tidy.log >&2; return 1; }
+}
+
+if [ "$what" = unit ]; then
+    stage "install what is missing" install_all
+    stage "build (asan)" build asan
+    cat $times
+    exec ctest --test-dir build/asan -L '^unit$' -j "$jobs" --output-on-failure
+fi
+if [ "$what" = lint ]; then
+    stage "install what is missing" install_all
+    stage "clang, clang-tidy" lint full
+    exit 0
+fi
+
+stage "install what is missing" install_all
+stage "build (asan)" build asan
+stage "build (release)" build release
+stage "lint: clang's warnings" lint quick
+
+# One ctest over both builds, so that its summary is about all of them.
+mkdir -p build/all
+printf 'subdirs("%s/build/asan" "%s/build/release")\n' "$PWD" "$PWD" >build/all/CTestTestfile.cmake
+# The summary is held back until the times have been printed.
+tests() {
+    { ctest --test-dir build/all -j "$jobs" --output-on-failure --no-tests=error </dev/null 2>&1 ||
+        echo failed >$logs/failed; } | tee $logs/ctest.log |
+        sed -u '/tests passed, .* failed out of/,$d'
+}
+rm -f $logs/failed
+stage "tests: unit, simulation, contract, end-to-end" tests
+echo
+echo "How long it took:"
+cat $times
+echo
+sed -n '/tests passed, .* failed out of/,$p' $logs/ctest.log
+[ ! -e $logs/failed ]
