@@ -48,12 +48,14 @@ void app_election_finished(struct app_election *election, bool left_to_lapse) {
 
 static void reload_secrets(struct app *app) {
     struct error error = {""};
-    if (!config_reload_secrets(app->config, &error)) {
+    bool all = config_reload_secrets(app->config, &error);
+    /* One of them may be new although another could not be read. */
+    app->store_secrets.user = app->config->store_user;
+    app->store_secrets.password = app->config->store_password;
+    if (!all) {
         log_event(LOG_ERROR, "reload-failed", LOG_TEXT("error", error.text));
         return;
     }
-    app->store_secrets.user = app->config->store_user;
-    app->store_secrets.password = app->config->store_password;
     log_event(LOG_INFO, "reloaded", LOG_TEXT("what", "secrets"));
 }
 

@@ -80,6 +80,29 @@ def test_sighup_reads_the_password_file_again(folder, closing, start):
     assert "old-secret" not in text and "new-secret" not in text
 
 
+def test_a_half_failed_reread_keeps_both_secrets_whole(folder, closing, start):
+    """The user file is read again, the password file cannot be: nobody uses freed memory."""
+    redis = closing(Redis(folder + "/acl"))
+    redis.cli("ACL", "SETUSER", "ann", "on", ">secret", "allkeys", "allchannels", "allcommands")
+    redis.cli("ACL", "SETUSER", "bob", "on", ">secret", "allkeys", "allchannels", "allcommands")
+    user, password = folder + "/user", folder + "/password"
+    for file, text in ((user, "ann\n"), (password, "secret\n")):
+        with open(file, "w") as f:
+            f.write(text)
+    a = start("pod-a", "--ttl", "1s", "--mode", "efficiency", store=redis.url,
+              env={"GAVEL_STORE_USER_FILE": user, "GAVEL_STORE_PASSWORD_FILE": password})
+    a.wait_leader()
+    with open(user, "w") as f:
+        f.write("bob\n")
+    with open(password, "w"):
+        pass
+    a.signal(signal.SIGHUP)
+    wait_until(lambda: "reload-failed" in a.log(), 10, "the failure is told")
+    redis.cli("ACL", "DELUSER", "ann")  # ends its connections too
+    wait_until(lambda: "user=bob" in redis.cli("CLIENT", "LIST"), 10, "it comes back as bob")
+    a.wait_leader()
+
+
 def test_a_wrong_password_is_named_and_never_shown(folder, closing, start):
     redis = closing(Redis(folder + "/secret"))
     redis.cli("CONFIG", "SET", "requirepass", "right")
