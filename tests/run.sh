@@ -68,15 +68,12 @@ install_all() {
     need_to_build
     need_library cmocka libcmocka-dev
     has_pytest || missing="$missing python3-pytest"
-    if [ "$what" = all ]; then
-        command -v redis-server >/dev/null 2>&1 || need_command redis-check-rdb redis-tools
-    fi
+    command -v redis-server >/dev/null 2>&1 || need_command redis-check-rdb redis-tools
     install_missing || return 1
-    [ "$what" = all ] || return 0
     # Debian's redis-tools holds the server's program too, under another name and without a service.
     command -v redis-server >/dev/null 2>&1 ||
         ln -sf "$(command -v redis-check-rdb)" "$tools/redis-server"
-    fetch_promtool
+    [ "$what" != all ] || fetch_promtool
 }
 
 build() {
@@ -88,8 +85,11 @@ lint() {
         echo "SKIPPED: no clang here (packages clang, clang-tidy and clang-format)"
         return 0
     fi
+    if [ "$1" = quick ]; then
+        configure_and_build clang $logs/clang.log -- gavel gavelctl
+        return
+    fi
     build clang || return 1
-    [ "$1" = full ] || return 0
     if ! command -v clang-tidy >/dev/null 2>&1; then
         echo "SKIPPED: no clang-tidy here"
         return 0

@@ -39,7 +39,9 @@ static void plan_settings(struct world *world) {
     struct rng *rng = &world->rng;
     struct plan *plan = &world->plan;
     int64_t ttl_ns = pick_ttl(rng);
+    int64_t margin_ns = pick_margin(rng, ttl_ns);
     bool mixed = rng_chance(rng, 250);
+    bool mixed_margins = rng_chance(rng, 250);
     bool step_down = rng_chance(rng, 100);
     for (int i = 0; i < plan->hosts; i++) {
         struct election_config *config = &world->hosts[i].config;
@@ -47,7 +49,9 @@ static void plan_settings(struct world *world) {
         if (plan->favourite == SCENARIO_SHORT_GRANT) {
             config->ttl_ns = i == 1 ? 300 * NS_PER_MS : NS_PER_S;
         }
-        config->margin_ns = pick_margin(rng, config->ttl_ns);
+        config->margin_ns = config->ttl_ns == ttl_ns && !mixed_margins
+                                ? margin_ns
+                                : pick_margin(rng, config->ttl_ns);
         config->efficiency = plan->efficiency;
         config->step_down = step_down;
         config->drain_none = rng_chance(rng, 150);

@@ -57,6 +57,26 @@ static void test_listen_errors(void **state) {
     assert_non_null(strstr(error.text, "--test: \"example.invalid\" is not an address"));
 }
 
+/* All or nothing: whoever asks [::1] first must not reach a stranger. */
+static void test_half_taken_port(void **state) {
+    (void)state;
+    struct listen_set first, second;
+    struct error error = {.text = ""};
+    if (!listen_open(&first, "--test", "::1", 0, &error)) {
+        print_message("no IPv6 on this host\n");
+        skip();
+    }
+    uint16_t port = first.sockets[0].port;
+    assert_false(listen_open(&second, "--test", "localhost", port, &error));
+    char expected[64];
+    snprintf(expected, sizeof expected, "--test: cannot listen on [::1]:%u: ", port);
+    assert_non_null(strstr(error.text, expected));
+    /* and the half that was free is free again */
+    assert_true(listen_open(&second, "--test", "127.0.0.1", port, &error));
+    listen_close(&second);
+    listen_close(&first);
+}
+
 /* In a network of its own, where IPv6 is switched off. 0: as it should be, 2: cannot be tried. */
 static int listen_without_ipv6(void) {
     int fd = -1;
@@ -96,6 +116,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_listen_on_both_loopbacks),
         cmocka_unit_test(test_listen_errors),
+        cmocka_unit_test(test_half_taken_port),
         cmocka_unit_test(test_listen_without_ipv6),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,6 +165,12 @@ static void test_long_target(void **state) {
                                             cases[i].status == 404 ? CODE_404 : CODE_414};
         expect_problem(fixture, &expected);
     }
+    /* So long a name is nobody's. */
+    snprintf(request, sizeof request, "GET /v1/elections/%0101d HTTP/1.1\r\n" HOST, 0);
+    const struct error_case long_name = {request, UNKNOWN};
+    expect_problem(fixture, &long_name);
+    snprintf(request, sizeof request, "GET /v1/elections/%0900d/leader HTTP/1.1\r\n" HOST, 0);
+    expect_problem(fixture, &long_name);
     /* A query counts too. */
     snprintf(request, sizeof request, "GET /?%02000d HTTP/1.1\r\n" HOST, 0);
     const struct error_case expected = {request, 414, "URI Too Long", CODE_414};
