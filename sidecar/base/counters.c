@@ -17,10 +17,10 @@ static const struct {
     const char *name;
     unsigned status;
 } codes[CODE_COUNT] = {
-    [CODE_200] = {"200", 200},  [CODE_204] = {"204", 204}, [CODE_400] = {"400", 400},
-    [CODE_404] = {"404", 404},  [CODE_405] = {"405", 405}, [CODE_414] = {"414", 414},
-    [CODE_421] = {"421", 421},  [CODE_500] = {"500", 500}, [CODE_503] = {"503", 503},
-    [CODE_OK] = {"ok", 0},      [CODE_ERROR] = {"error", 0},
+    [CODE_200] = {"200", 200}, [CODE_204] = {"204", 204},   [CODE_400] = {"400", 400},
+    [CODE_404] = {"404", 404}, [CODE_405] = {"405", 405},   [CODE_414] = {"414", 414},
+    [CODE_421] = {"421", 421}, [CODE_500] = {"500", 500},   [CODE_503] = {"503", 503},
+    [CODE_OK] = {"ok", 0},     [CODE_ERROR] = {"error", 0},
 };
 
 const char *counter_code_name(enum counter_code code) {

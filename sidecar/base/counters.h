@@ -16,8 +16,18 @@ enum counter_op { COUNTER_ACQUIRE, COUNTER_RENEW, COUNTER_RELEASE, COUNTER_OP_CO
 enum counter_result { RESULT_YES, RESULT_NO, RESULT_UNSURE, RESULT_COUNT };
 /* Reply codes that are counted apart: HTTP status, and on the socket ok and error. */
 enum counter_code {
-    CODE_200, CODE_204, CODE_400, CODE_404, CODE_405, CODE_414, CODE_421, CODE_500, CODE_503,
-    CODE_OK, CODE_ERROR, CODE_COUNT
+    CODE_200,
+    CODE_204,
+    CODE_400,
+    CODE_404,
+    CODE_405,
+    CODE_414,
+    CODE_421,
+    CODE_500,
+    CODE_503,
+    CODE_OK,
+    CODE_ERROR,
+    CODE_COUNT
 };
 
 #define DURATION_BUCKETS 12

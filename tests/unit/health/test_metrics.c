@@ -17,16 +17,18 @@
 
 /* A sample with exactly this name, labels and value. */
 static void expect_sample(const char *page, const char *sample) {
-    char line[256];
-    snprintf(line, sizeof line, "\n%s\n", sample);
+    char line[512];
+    int length = snprintf(line, sizeof line, "\n%s\n", sample);
+    assert_true(length > 0 && (size_t)length < sizeof line);
     if (strstr(page, line) == NULL) {
         fail_msg("no sample \"%s\"", sample);
     }
 }
 
 static double value_of(const char *page, const char *series) {
-    char line[256];
-    snprintf(line, sizeof line, "\n%s ", series);
+    char line[512];
+    int length = snprintf(line, sizeof line, "\n%s ", series);
+    assert_true(length > 0 && (size_t)length < sizeof line);
     const char *found = strstr(page, line);
     if (found == NULL) {
         fail_msg("no series \"%s\"", series);

@@ -371,4 +371,35 @@ static inline void peer_stop(struct peer *peer) {
     uv_close((uv_handle_t *)&peer->listener, NULL);
 }
 
+/* A peer and a store that talks to it, for each test. */
+static inline int peer_test_begin(void **state) {
+    static struct {
+        struct shop shop;
+        struct peer peer;
+    } all;
+    shop_init(&all.shop);
+    peer_start(&all.peer, &all.shop);
+    shop_open(&all.shop);
+    *state = &all.peer;
+    return 0;
+}
+
+static inline int peer_test_end(void **state) {
+    struct peer *peer = *state;
+    if (peer->shop->store != NULL) {
+        shop_close(peer->shop);
+    }
+    peer_stop(peer);
+    shop_finish(peer->shop);
+    return 0;
+}
+
+#define PEER_TEST(function)                                                                        \
+    cmocka_unit_test_setup_teardown((function), peer_test_begin, peer_test_end)
+
+static inline const struct store_event *peer_renew(struct peer *peer, enum outcome outcome) {
+    struct store_request request = shop_request(0, 1);
+    return shop_expect(peer->shop, STORE_RENEWED, &request, outcome);
+}
+
 #endif

@@ -1,35 +1,6 @@
 /* The store against a peer that does what a good server never does. */
 #include "redis_store_kit.h"
 
-static int begin(void **state) {
-    static struct {
-        struct shop shop;
-        struct peer peer;
-    } all;
-    shop_init(&all.shop);
-    peer_start(&all.peer, &all.shop);
-    shop_open(&all.shop);
-    *state = &all.peer;
-    return 0;
-}
-
-static int end(void **state) {
-    struct peer *peer = *state;
-    if (peer->shop->store != NULL) {
-        shop_close(peer->shop);
-    }
-    peer_stop(peer);
-    shop_finish(peer->shop);
-    return 0;
-}
-
-#define PEER_TEST(function) cmocka_unit_test_setup_teardown((function), begin, end)
-
-static const struct store_event *renew(struct peer *peer, enum outcome outcome) {
-    struct store_request request = shop_request(0, 1);
-    return shop_expect(peer->shop, STORE_RENEWED, &request, outcome);
-}
-
 static void renew_until_yes(struct peer *peer) {
     struct store_request request = shop_request(0, 1);
     int64_t start_ns = clock_now().boot_ns;
@@ -53,7 +24,7 @@ static void silent_peer_costs_the_timeout(void **state) {
         assert_false(peer->shop->status.up);
     }
     peer->mute = false;
-    renew(peer, OUTCOME_YES);
+    peer_renew(peer, OUTCOME_YES);
     assert_true(peer->shop->status.up);
     assert_string_equal(peer->shop->status.problem, "");
 }
@@ -82,7 +53,7 @@ static void strange_answers_are_unsure(void **state) {
         shop_expect(peer->shop, STORE_RENEWED, &request, OUTCOME_UNSURE);
         unsigned accepted = peer->accepted;
         peer->answer = PEER_RENEWED;
-        renew(peer, OUTCOME_YES);
+        peer_renew(peer, OUTCOME_YES);
         assert_true(peer->accepted > accepted); /* on another connection */
     }
 }
@@ -100,11 +71,11 @@ static void errors_keep_the_connection(void **state) {
         "-MOVED 3999 127.0.0.1:6381\r\n",
         "-CLUSTERDOWN Hash slot not served\r\n",
     };
-    renew(peer, OUTCOME_YES);
+    peer_renew(peer, OUTCOME_YES);
     unsigned accepted = peer->accepted;
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
         peer->answer = errors[i];
-        const struct store_event *event = renew(peer, OUTCOME_UNSURE);
+        const struct store_event *event = peer_renew(peer, OUTCOME_UNSURE);
         assert_int_equal(event->reply.reason, REASON_STORE_REFUSED);
         char word[32];
         snprintf(word, sizeof word, "%.*s", (int)strcspn(errors[i] + 1, " "), errors[i] + 1);
@@ -114,7 +85,7 @@ static void errors_keep_the_connection(void **state) {
             assert_non_null(strstr(event->text, "cluster endpoint is not supported"));
         }
         peer->answer = PEER_RENEWED;
-        renew(peer, OUTCOME_YES);
+        peer_renew(peer, OUTCOME_YES);
     }
     assert_int_equal(peer->accepted, accepted);
 }
@@ -127,12 +98,12 @@ static void demoted_masters_are_left(void **state) {
         "-GAVELNOTMASTER the server is not a master\r\n",
     };
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
-        renew(peer, OUTCOME_YES);
+        peer_renew(peer, OUTCOME_YES);
         unsigned accepted = peer->accepted;
         peer->answer = errors[i];
-        assert_int_equal(renew(peer, OUTCOME_UNSURE)->reply.reason, REASON_STORE_REFUSED);
+        assert_int_equal(peer_renew(peer, OUTCOME_UNSURE)->reply.reason, REASON_STORE_REFUSED);
         peer->answer = PEER_RENEWED;
-        renew(peer, OUTCOME_YES);
+        peer_renew(peer, OUTCOME_YES);
         assert_int_equal(peer->accepted, accepted + 1);
     }
     assert_true(peer->shop->status.reconnects >= 3);
@@ -145,13 +116,13 @@ static void dropped_reply_is_unsure_at_once(void **state) {
         peer->answer = halves[i];
         peer->hang_up = true;
         int64_t start_ns = clock_now().boot_ns;
-        const struct store_event *event = renew(peer, OUTCOME_UNSURE);
+        const struct store_event *event = peer_renew(peer, OUTCOME_UNSURE);
         assert_true(clock_now().boot_ns - start_ns < NS_PER_S);
         assert_int_equal(event->reply.reason, REASON_STORE_UNREACHABLE);
         assert_true(event->reply.sent.boot_ns >= start_ns);
         peer->answer = PEER_RENEWED;
         peer->hang_up = false;
-        renew(peer, OUTCOME_YES);
+        peer_renew(peer, OUTCOME_YES);
     }
 }
 
@@ -160,7 +131,7 @@ static void sent_is_read_before_the_bytes_leave(void **state) {
     struct peer *peer = *state;
     struct shop *shop = peer->shop;
     struct store_request request = shop_request(0, 1);
-    renew(peer, OUTCOME_YES);
+    peer_renew(peer, OUTCOME_YES);
     peer->answer = NULL;
     unsigned scripts = peer->scripts;
     struct instant called = clock_now();
@@ -183,7 +154,7 @@ static void sent_is_read_before_the_bytes_leave(void **state) {
 static void one_timeout_is_the_end_for_all_on_it(void **state) {
     struct peer *peer = *state;
     struct shop *shop = peer->shop;
-    renew(peer, OUTCOME_YES);
+    peer_renew(peer, OUTCOME_YES);
     peer->answer = NULL;
     struct store_request quick = shop_request(0, 1);
     struct store_request patient = shop_request(1, 1);
@@ -202,7 +173,7 @@ static void one_timeout_is_the_end_for_all_on_it(void **state) {
 
 static void unasked_talk_ends_the_connection(void **state) {
     struct peer *peer = *state;
-    renew(peer, OUTCOME_YES);
+    peer_renew(peer, OUTCOME_YES);
     unsigned accepted = peer->accepted;
     for (size_t i = 0; i < PEER_CONNECTIONS; i++) {
         if (peer->connections[i] != NULL) {
@@ -213,20 +184,20 @@ static void unasked_talk_ends_the_connection(void **state) {
     assert_int_equal(peer->accepted, accepted + 2);
     peer->answer = "*6\r\n$3\r\nyes\r\n$1\r\n8\r\n$5\r\n10000\r\n$16\r\n1796157414879123\r\n"
                    "$7\r\nrun:rep\r\n$1\r\n0\r\n";
-    assert_true(renew(peer, OUTCOME_YES)->reply.token == 8);
+    assert_true(peer_renew(peer, OUTCOME_YES)->reply.token == 8);
 }
 
 static void greeting_errors_are_told(void **state) {
     struct peer *peer = *state;
     peer->greeting = "-ERR max number of clients reached\r\n";
     peer->mute = true;
-    const struct store_event *event = renew(peer, OUTCOME_UNSURE);
+    const struct store_event *event = peer_renew(peer, OUTCOME_UNSURE);
     assert_int_equal(event->reply.reason, REASON_STORE_REFUSED);
     assert_non_null(strstr(event->text, "max number of clients"));
     assert_int_equal(peer->scripts, 0);
     peer->greeting = NULL;
     peer->mute = false;
-    renew(peer, OUTCOME_YES);
+    peer_renew(peer, OUTCOME_YES);
 }
 
 static void roles_are_checked(void **state) {
@@ -246,9 +217,9 @@ static void roles_are_checked(void **state) {
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         peer_hang_up(peer);
         peer->role = roles[i].role;
-        const struct store_event *event = renew(peer, OUTCOME_UNSURE);
+        const struct store_event *event = peer_renew(peer, OUTCOME_UNSURE);
         if (strstr(event->text, "closed the connection") != NULL) {
-            event = renew(peer, OUTCOME_UNSURE); /* that was the hanging up */
+            event = peer_renew(peer, OUTCOME_UNSURE); /* that was the hanging up */
         }
         assert_int_equal(event->reply.reason, REASON_STORE_REFUSED);
         assert_non_null(strstr(event->text, roles[i].text));
@@ -259,7 +230,7 @@ static void roles_are_checked(void **state) {
         "-ERR unknown command 'ROLE', with args beginning with: \r\n"};
     for (size_t i = 0; i < 2; i++) {
         peer->role = denied[i];
-        renew(peer, OUTCOME_YES);
+        peer_renew(peer, OUTCOME_YES);
         peer_hang_up(peer);
         shop_turn(peer->shop, 100 * NS_PER_MS, NULL, 0);
     }
@@ -271,7 +242,7 @@ static void refused_passwords_are_not_hammered(void **state) {
     peer->shop->secrets.password = "sEcReT";
     peer->auth = "-ERR unknown command 'AUTH', with args beginning with: 'gavel' 'sEcReT'\r\n";
     int64_t start_ns = clock_now().boot_ns;
-    const struct store_event *event = renew(peer, OUTCOME_UNSURE);
+    const struct store_event *event = peer_renew(peer, OUTCOME_UNSURE);
     assert_int_equal(event->reply.reason, REASON_STORE_REFUSED);
     assert_null(strstr(event->text, "sEcReT"));
     assert_null(strstr(peer->shop->status.problem, "sEcReT"));
@@ -288,74 +259,6 @@ static void refused_passwords_are_not_hammered(void **state) {
     assert_true(clock_now().boot_ns - start_ns < 2500 * NS_PER_MS);
 }
 
-static const char granted[] =
-    "*9\r\n$3\r\nyes\r\n$1\r\n7\r\n$5\r\n10000\r\n$16\r\n1796157414879123\r\n$7\r\nrun:rep\r\n"
-    "$1\r\n0\r\n$4\r\nnone\r\n$9\r\nno-record\r\n$1\r\n0\r\n";
-
-static void first_listens_then_tries(void **state) {
-    struct peer *peer = *state;
-    struct store_request request = shop_request(0, 1);
-    peer->answer = granted;
-    shop_expect(peer->shop, STORE_ACQUIRED, &request, OUTCOME_YES);
-    assert_int_equal(peer->subscribes, 1);
-    assert_int_equal(peer->scripts_before_subscribe, 0);
-}
-
-static void does_not_need_to_listen(void **state) {
-    struct peer *peer = *state;
-    struct store_request request = shop_request(0, 1);
-    peer->answer = granted;
-    peer->mute_subscribe = true;
-    request.timeout_ns = 800 * NS_PER_MS;
-    int64_t start_ns = clock_now().boot_ns;
-    shop_expect(peer->shop, STORE_ACQUIRED, &request, OUTCOME_YES);
-    int64_t took_ns = clock_now().boot_ns - start_ns;
-    assert_true(took_ns >= 190 * NS_PER_MS && took_ns < 500 * NS_PER_MS);
-    /* What is held already does not wait. */
-    peer_hang_up(peer);
-    peer->answer = PEER_RENEWED;
-    start_ns = clock_now().boot_ns;
-    request.timeout_ns = SHOP_TIMEOUT_NS;
-    if (shop_do(peer->shop, STORE_RENEWED, &request)->reply.outcome != OUTCOME_YES) {
-        shop_expect(peer->shop, STORE_RENEWED, &request, OUTCOME_YES);
-    }
-    assert_true(clock_now().boot_ns - start_ns < 300 * NS_PER_MS);
-}
-
-static void messages_are_read_strictly(void **state) {
-    struct peer *peer = *state;
-    renew(peer, OUTCOME_YES);
-    shop_turn(peer->shop, NS_PER_S, &peer->subscribes, 1);
-    shop_turn(peer->shop, 50 * NS_PER_MS, NULL, 0);
-    static const char *const strange[] = {
-        "*3\r\n$7\r\nmessage\r\n$5\r\nother\r\n$7\r\n7 clean\r\n",
-        "*3\r\n$7\r\nmessage\r\n$24\r\ngavel:{ns/two}:released?\r\n$7\r\n7 clean\r\n",
-        "*3\r\n$7\r\nmessage\r\n$23\r\ngavel:{ns/two}:released\r\n$5\r\nclean\r\n",
-        "*3\r\n$7\r\nmessage\r\n$23\r\ngavel:{ns/two}:released\r\n$8\r\n7 clean \r\n",
-    };
-    unsigned accepted = peer->accepted;
-    for (size_t i = 0; i < PEER_CONNECTIONS; i++) {
-        for (size_t s = 0; peer->connections[i] != NULL && s < sizeof strange / sizeof strange[0];
-             s++) {
-            peer_say(peer->connections[i], strange[s]);
-        }
-    }
-    shop_turn(peer->shop, 200 * NS_PER_MS, NULL, 0);
-    assert_int_equal(peer->shop->wakes, 0);
-    /* The connection for requests is not for messages: it was dropped. The subscriber's lives. */
-    assert_int_equal(peer->accepted, accepted + 1);
-    renew(peer, OUTCOME_YES);
-    for (size_t i = 0; i < PEER_CONNECTIONS; i++) {
-        if (peer->connections[i] != NULL) {
-            peer_say(peer->connections[i], "*3\r\n$7\r\nmessage\r\n$23\r\ngavel:{ns/two}:released"
-                                           "\r\n$7\r\n7 clean\r\n");
-        }
-    }
-    shop_turn(peer->shop, NS_PER_S, &peer->shop->wakes, 1);
-    assert_int_equal(peer->shop->wakes, 1);
-    assert_true(peer->shop->wake_clean);
-}
-
 static void hashes_are_not_needed(void **state) {
     struct peer *peer = *state;
     static const char *const errors[] = {
@@ -365,7 +268,7 @@ static void hashes_are_not_needed(void **state) {
     for (size_t i = 0; i < 3; i++) {
         unsigned before = peer->scripts;
         peer->answer = errors[i];
-        renew(peer, OUTCOME_UNSURE); /* this peer refuses the body too */
+        peer_renew(peer, OUTCOME_UNSURE); /* this peer refuses the body too */
         assert_int_equal(peer->scripts, before + 2);
         peer_hang_up(peer);
         shop_turn(peer->shop, 200 * NS_PER_MS, NULL, 0);
@@ -383,7 +286,7 @@ static void clock_steps_are_counted(void **state) {
     for (size_t i = 0; i < 5; i++) {
         long long now_us = clock_now().boot_ns / NS_PER_US + 1796157414879123;
         snprintf(answer, sizeof answer, format, now_us + steps_us[i]);
-        renew(peer, OUTCOME_YES);
+        peer_renew(peer, OUTCOME_YES);
         assert_int_equal(peer->shop->status.clock_steps, counts[i]);
     }
 }
@@ -411,7 +314,7 @@ static void closes_at_any_stage(void **state) {
 
 static void lost_connections_leave_nothing_behind(void **state) {
     struct peer *peer = *state;
-    renew(peer, OUTCOME_YES);
+    peer_renew(peer, OUTCOME_YES);
     unsigned files = shop_open_files();
     for (int i = 0; i < 200; i++) {
         peer_hang_up(peer);
@@ -437,9 +340,6 @@ int main(void) {
         PEER_TEST(greeting_errors_are_told),
         PEER_TEST(roles_are_checked),
         PEER_TEST(refused_passwords_are_not_hammered),
-        PEER_TEST(first_listens_then_tries),
-        PEER_TEST(does_not_need_to_listen),
-        PEER_TEST(messages_are_read_strictly),
         PEER_TEST(hashes_are_not_needed),
         PEER_TEST(clock_steps_are_counted),
         PEER_TEST(closes_at_any_stage),
