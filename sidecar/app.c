@@ -7,10 +7,12 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 /* The composition root: makes the parts, runs the loop, ends it. */
 
 #define HEARTBEAT_NS NS_PER_S
+#define FILES_WANTED 8192                  /* 1000 lock files, and the listeners at their limits */
 #define STEP_TOLERANCE_NS (50 * NS_PER_MS) /* slewing stays below this in a heartbeat */
 
 /* The wall clock against BOOTTIME since the last heartbeat. */
@@ -27,7 +29,9 @@ static void watch_clock(struct app *app, struct instant now) {
 
 void app_note_lateness(struct app *app, int64_t due_ns, int64_t now_ns) {
     int64_t lag_ns = now_ns - due_ns;
-    app->counters.loop_lag_s = lag_ns <= 0 ? 0.0 : (double)lag_ns / (double)NS_PER_S;
+    if (lag_ns > app->lag_most_ns) {
+        app->lag_most_ns = lag_ns;
+    }
     if (lag_ns <= app->settings.margin_ns || due_ns < app->stalled_until_ns) {
         return; /* in time, or due in a stall that has been counted */
     }
@@ -47,6 +51,8 @@ static void on_heartbeat(uv_timer_t *timer) {
     struct app *app = timer->data;
     struct instant now = clock_now();
     app_note_lateness(app, app->heartbeat_due_ns, now.boot_ns);
+    app->counters.loop_lag_s = (double)app->lag_most_ns / (double)NS_PER_S;
+    app->lag_most_ns = 0;
     watch_clock(app, now);
     if (app->notify.watchdog_ns > 0 && now.boot_ns >= app->notify.watchdog_due_ns) {
         app->notify.watchdog_due_ns = now.boot_ns + app->notify.watchdog_ns;
@@ -150,6 +156,16 @@ static bool start(struct app *app) {
     return true;
 }
 
+/* Clients and lock files need descriptors; the soft limit is usually far below the hard one. */
+static void raise_file_limit(void) {
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max &&
+        files.rlim_cur < FILES_WANTED) {
+        files.rlim_cur = files.rlim_max < FILES_WANTED ? files.rlim_max : FILES_WANTED;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
 int app_run(struct config *config) {
     struct error error = {""};
     struct app *app = memory_zeroed(1, sizeof *app);
@@ -157,7 +173,12 @@ int app_run(struct config *config) {
     mallopt(M_ARENA_MAX, 1); /* the pool's threads hardly allocate: no memory of their own */
     app->config = config;
     app->store_ops = store_for_url(config->store_url, &error);
-    if (app->store_ops == NULL || uv_loop_init(&app->loop) != 0) {
+    raise_file_limit();
+    int loop_status = app->store_ops != NULL ? uv_loop_init(&app->loop) : 0;
+    if (loop_status != 0) {
+        error_set(&error, "the event loop cannot be made: %s", uv_strerror(loop_status));
+    }
+    if (app->store_ops == NULL || loop_status != 0) {
         log_event(LOG_ERROR, "cannot-start", LOG_TEXT("error", error.text));
         free(app);
         return 1;

@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/random.h"
 
+#include <string.h>
+
 /* One step of a core, and what it asks for. */
 
 static const char *const op_names[COUNTER_OP_COUNT] = {"acquire", "renew", "release"};
@@ -54,9 +56,8 @@ static void start_operation(struct app_election *election, const struct election
                                     .clean = actions->clean,
                                     .token = actions->token,
                                     .timeout_ns = election_attempt_ns(&app->settings)};
-    for (size_t i = 0; i < NONCE_BYTES; i++) {
-        request.nonce[i] = actions->nonce[i];
-    }
+    memcpy(request.nonce, actions->nonce, sizeof request.nonce);
+    memcpy(request.server, actions->server, sizeof request.server);
     election->op_started_ns = clock_now().boot_ns;
     switch (actions->op) {
     case OP_NONE:
@@ -89,6 +90,9 @@ void app_step(struct app_election *election, struct election_event *event) {
         start_operation(election, &actions);
     }
     arm_timer(election, actions.wake_ns);
+    if (election->resign_asked) {
+        app_tick_soon(election); /* the timer was armed for that too */
+    }
     if (actions.resigned && app->socket != NULL) {
         socket_resigned(app->socket, election->index);
     }
@@ -131,7 +135,9 @@ static void note_reply(struct app_election *election, const struct store_event *
     }
     uint64_t suppressed = 0;
     if (event->text[0] != '\0' && log_allow(&election->trouble_limit, 1000, &suppressed)) {
-        log_event(event->reply.outcome == OUTCOME_UNSURE ? LOG_WARN : LOG_INFO, "store",
+        bool trouble =
+            event->reply.outcome == OUTCOME_UNSURE || event->reply.reason == REASON_FOREIGN_VALUE;
+        log_event(trouble ? LOG_WARN : LOG_INFO, "store",
                   LOG_TEXT("election", app->config->elections[election->index]),
                   LOG_TEXT("op", op_names[counter]),
                   LOG_TEXT("reason", election_reason_name(event->reply.reason)),

@@ -55,6 +55,7 @@ struct app {
     bool heartbeat_ready;
     struct notify notify;
     int64_t heartbeat_due_ns; /* BOOTTIME */
+    int64_t lag_most_ns;      /* since the last heartbeat */
     int64_t stalled_until_ns; /* BOOTTIME at which the last stall ended */
     int64_t clock_gap_ns;     /* REALTIME minus BOOTTIME at the last heartbeat */
 

@@ -56,7 +56,7 @@ struct counters {
     uint64_t watchers; /* gauge */
     uint64_t store_requests[COUNTER_OP_COUNT][RESULT_COUNT];
     struct histogram store_durations[COUNTER_OP_COUNT];
-    double loop_lag_s; /* gauge: the latest */
+    double loop_lag_s; /* gauge: the largest between the last two heartbeats */
     uint64_t loop_stalls;
     uint64_t clock_steps_real;
     struct election_counters *elections; /* one for each board entry */

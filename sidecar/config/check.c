@@ -103,6 +103,10 @@ static void fill_in(struct checker *checker) {
     }
 }
 
+static bool is_local(const struct config *config) {
+    return config->store_url != NULL && strncmp(config->store_url, "local:", 6) == 0;
+}
+
 static void check_times(struct checker *checker) {
     const struct config *config = checker->config;
     if (is_bad(checker, OPTION_TTL)) {
@@ -129,7 +133,12 @@ static void check_times(struct checker *checker) {
         !config->drain_none) {
         int64_t lease_ns = config->ttl_ns - config->margin_ns;
         int64_t promised_ns = config->valid_for_ns < lease_ns ? config->valid_for_ns : lease_ns;
-        if (config->drain_ns < promised_ns) {
+        if (config->drain_ns < promised_ns && is_local(config)) {
+            blame_time(checker, OPTION_DRAIN,
+                       "ends before the answers that were given (--valid-for), and a lock file is "
+                       "free as soon as the process has ended: at least",
+                       promised_ns, ", or none where the application has ended before");
+        } else if (config->drain_ns < promised_ns) {
             report_warning(checker->report,
                            "--drain is shorter than what answers promise (--valid-for): a drain "
                            "may end before the lock can be given back, and the others wait for "

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOKEN_MOST UINT64_C(100000000000000)
+/* Below the largest token, 10^14, with room for all that follow. */
+#define TOKEN_MOST UINT64_C(90000000000000)
 
 static void *place(const struct option *option, struct config *config) {
     return (char *)config + option->target;

@@ -11,7 +11,7 @@ option_take take_identity; /* char * */
 option_take take_names;    /* elections, separated by commas; adds */
 option_take take_time;     /* int64_t, within least and most */
 option_take take_drain;    /* a time or "none" */
-option_take take_floor;    /* uint64_t up to 10^14 */
+option_take take_floor;    /* uint64_t up to 9 * 10^13 */
 option_take take_switch;   /* bool, by choices */
 option_take take_level;    /* int, by choices */
 option_take take_address;  /* struct listen_address */

@@ -82,6 +82,9 @@ void nonce_end(struct election *election) {
     if (MUTANT(NONCE_REUSED)) {
         return;
     }
+    if (nonce_is_ours(election, election->nonce)) {
+        return;
+    }
     unsigned slot = election->ended_count % ENDED_NONCES;
     memcpy(election->ended[slot], election->nonce, NONCE_BYTES);
     election->ended_count++;
@@ -196,11 +199,14 @@ static void start_renew(struct step *step) {
 
 static void start_release(struct step *step) {
     struct election *election = step->election;
-    bool mark =
-        grant_wait_is_over(election, step->now_ns) && leaving_may_release(election, step->now_ns);
+    /* Once the lease has run out, finding our nonce proves nothing about the time since. */
+    bool mark = lease_remaining_ns(&election->view.lease, step->event->now) > 0 &&
+                grant_wait_is_over(election, step->now_ns) &&
+                leaving_may_release(election, step->now_ns);
     step->actions.op = OP_RELEASE;
     step->actions.clean = mark || MUTANT(CLEAN_ALWAYS);
     step->actions.token = election->view.token;
+    memcpy(step->actions.server, election->grant_server, SERVER_ID_MAX);
 }
 
 /* Starts the one operation that is due, if any. */

@@ -55,10 +55,11 @@ struct election_actions {
     bool raise_token;    /* renew: mint the token anew, by the one rule */
     bool clean;          /* release: write the clean mark */
     uint64_t token;      /* release: the grant's; a record with another gets no mark */
-    bool resigned;       /* a resignation is complete */
-    bool finished;       /* drained: the process may end */
-    bool left_to_lapse;  /* finished without releasing: the lease runs out by itself */
-    int64_t wake_ns;     /* BOOTTIME of the next EVENT_TICK; NEVER_NS: none needed */
+    char server[SERVER_ID_MAX]; /* release: who confirmed the grant last; another gets no mark */
+    bool resigned;              /* a resignation is complete */
+    bool finished;              /* drained: the process may end */
+    bool left_to_lapse;         /* finished without releasing: the lease runs out by itself */
+    int64_t wake_ns;            /* BOOTTIME of the next EVENT_TICK; NEVER_NS: none needed */
 };
 
 enum election_grant {

@@ -29,7 +29,6 @@ enum mutant {
     MUTANT_STORE_NO_REPLID,        /* ... without the replication id */
     MUTANT_STORE_NO_TOKEN_CHECK,   /* the record's token is not compared with the one seen */
     MUTANT_STORE_NO_KEPT_ANSWER,   /* a retry is judged anew, against its own grant's record */
-    MUTANT_STORE_KEPT_END,         /* a retry may get "end" again */
     MUTANT_STORE_RENEW_CREATES,    /* a renewal creates the key when it is missing */
     MUTANT_STORE_RELEASE_ANY,      /* a release deletes whatever is there */
     MUTANT_STORE_TOKEN_NOT_RAISED, /* a token is the record's plus one only */

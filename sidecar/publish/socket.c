@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define CLIENTS_LEAST 8
 #define ACCEPT_BATCH 32 /* then others have their turn */
 
 const struct socket_limits socket_limits_default = {
@@ -151,7 +153,16 @@ struct socket_server *socket_create_limited(const struct socket_setup *setup,
 }
 
 struct socket_server *socket_create(const struct socket_setup *setup, struct error *error) {
-    return socket_create_limited(setup, &socket_limits_default, error);
+    /* A quarter of what the process may open, like each HTTP listener: the store needs some too. */
+    struct socket_limits limits = socket_limits_default;
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 4 < limits.clients) {
+        size_t share = files.rlim_cur / 4 > CLIENTS_LEAST ? files.rlim_cur / 4 : CLIENTS_LEAST;
+        limits.clients = share;
+        limits.watchers = share / 2;
+        limits.refused = share / 4;
+    }
+    return socket_create_limited(setup, &limits, error);
 }
 
 static void go_on(struct socket_server *server) {

@@ -67,6 +67,9 @@ struct store_request {
     bool raise_token;    /* renew: mint the token anew, by the one rule */
     bool clean;          /* release: write the clean mark, if the record still has `token` */
     uint64_t token;      /* release: the grant's; 0: none */
+    /* release: whose yes the grant had last (reply.server). A server with another identity writes
+     * no mark: what it holds may be older than what came in between. */
+    char server[SERVER_ID_MAX];
     int64_t timeout_ns;
 };
 

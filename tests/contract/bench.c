@@ -243,6 +243,7 @@ struct store_request request_again(const struct store_request *request) {
                                   .token = request->token,
                                   .timeout_ns = BENCH_TIMEOUT_NS};
     memcpy(again.nonce, request->nonce, sizeof again.nonce);
+    memcpy(again.server, request->server, sizeof again.server);
     return again;
 }
 
@@ -304,6 +305,7 @@ struct store_request client_take(struct client *client, size_t election, uint64_
     struct store_request request = request_new(client->bench, election);
     const struct store_reply *reply = client_expect(client, STORE_ACQUIRED, &request, OUTCOME_YES);
     request.token = reply->token;
+    memcpy(request.server, reply->server, sizeof request.server);
     if (token != NULL) {
         *token = reply->token;
     }

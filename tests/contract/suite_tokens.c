@@ -3,12 +3,16 @@
 
 #include "base/clock.h"
 
+#include <string.h>
+
 #define FLOOR UINT64_C(50000000000000)
 
 static uint64_t take_seen(struct client *client, uint64_t seen, struct store_request *taken) {
     *taken = request_new(client->bench, 0);
     taken->seen_token = seen;
-    taken->token = client_expect(client, STORE_ACQUIRED, taken, OUTCOME_YES)->token;
+    const struct store_reply *reply = client_expect(client, STORE_ACQUIRED, taken, OUTCOME_YES);
+    taken->token = reply->token;
+    memcpy(taken->server, reply->server, sizeof taken->server);
     return taken->token;
 }
 

@@ -53,6 +53,14 @@ def test_commands_that_stay_in_the_foreground(text):
         assert "took over after" in done.stdout and "The token grew" in done.stdout
 
 
+def test_the_demonstration_on_a_given_store(redis):
+    done = subprocess.run(["sh", "deploy/try.sh", redis.url, "--once"], cwd=ROOT, env=clean_env(),
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert redis.url in done.stdout and "The token grew" in done.stdout
+    assert redis.record("try", "try")
+
+
 # Another name for the ports: those of the README may be taken on this machine.
 CURL = """#!/usr/bin/python3
 import sys, urllib.request, urllib.error

@@ -80,6 +80,7 @@ static void extend(struct script *script) {
         uint64_t token = record->present && record->token > key->token ? record->token : key->token;
         int64_t ttl_ns = record->present ? record->ttl_ns : 0;
         int64_t wait_ns = request->wait_ns > ttl_ns ? request->wait_ns : ttl_ns;
+        ttl_ns = wait_ns; /* whoever comes next knows of W */
         *record = (struct lock_record){.present = true,
                                        .complete = true,
                                        .token = token,
@@ -132,11 +133,7 @@ static void acquire_again(struct script *script) {
         reply->prior = PRIOR_CLEAN;
     }
     if (reply->prior == PRIOR_END) {
-        if (MUTANT(STORE_KEPT_END)) {
-            reply->prior_end_us = record->kept_end_us;
-        } else {
-            reply->prior = record->kept = PRIOR_NONE;
-        }
+        reply->prior = record->kept = PRIOR_NONE;
     }
     reply->doubt = reply->prior == PRIOR_NONE ? DOUBT_NO_RECORD : DOUBT_NONE;
     extend(script);
@@ -156,6 +153,7 @@ static void acquire_new(struct script *script) {
         ttl_ns = record->present && record->ttl_ns > ttl_ns ? record->ttl_ns : ttl_ns;
         /* Of the leases before it too, should this grant never come to lead. */
         end_after_ns = script->request->wait_ns > ttl_ns ? script->request->wait_ns : ttl_ns;
+        ttl_ns = end_after_ns; /* whoever comes next knows of W */
     }
     if (MUTANT(STORE_END_SHORT)) {
         end_after_ns = script->request->ttl_ns;
@@ -248,6 +246,13 @@ static void renew(struct script *script) {
     reply->token = key->token;
 }
 
+static void name_server(const struct model_store *store, char *text) {
+    memset(text, 0, SERVER_ID_MAX);
+    if (store->server.run != 0) {
+        snprintf(text, SERVER_ID_MAX, "run%u:repl%u", store->server.run, store->server.repl);
+    }
+}
+
 static void release(struct script *script) {
     struct lock_key *key = &script->store->key;
     struct lock_record *record = &script->store->record;
@@ -260,7 +265,10 @@ static void release(struct script *script) {
         tell_holder(script);
         return;
     }
-    bool match = record->present && record->complete && record->token == script->request->token &&
+    char server[SERVER_ID_MAX];
+    name_server(script->store, server);
+    bool match = strcmp(script->request->server, server) == 0 && record->present &&
+                 record->complete && record->token == script->request->token &&
                  same_nonce(record->nonce, script->request->nonce) &&
                  same_server(record->server, script->store->server);
     key->present = false;
@@ -283,10 +291,7 @@ void model_store_apply(struct model_store *store, const struct lock_request *req
     result->recorded_token = store->record.present ? store->record.token : 0;
     reply->longest_ttl_ns = store->record.present ? store->record.ttl_ns : 0;
     reply->server_now_us = script.now_us;
-    if (store->server.run != 0) {
-        snprintf(reply->server, sizeof reply->server, "run%u:repl%u", store->server.run,
-                 store->server.repl);
-    }
+    name_server(store, reply->server);
     switch (request->op) {
     case OP_ACQUIRE:
         acquire(&script);

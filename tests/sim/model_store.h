@@ -51,7 +51,8 @@ struct lock_request {
     int64_t ttl_ns;
     int64_t wait_ns; /* W, as the candidate knows it */
     uint64_t seen_token;
-    uint64_t token; /* release: the grant's */
+    uint64_t token;             /* release: the grant's */
+    char server[SERVER_ID_MAX]; /* release: whom the grant was last confirmed by */
     bool take;
     bool raise_token;
     bool clean;

@@ -29,7 +29,6 @@ static const char *const names[MUTANT_COUNT] = {
     [MUTANT_STORE_NO_REPLID] = "store-no-replid",
     [MUTANT_STORE_NO_TOKEN_CHECK] = "store-no-token-check",
     [MUTANT_STORE_NO_KEPT_ANSWER] = "store-no-kept-answer",
-    [MUTANT_STORE_KEPT_END] = "store-kept-end",
     [MUTANT_STORE_RENEW_CREATES] = "store-renew-creates",
     [MUTANT_STORE_RELEASE_ANY] = "store-release-any",
     [MUTANT_STORE_TOKEN_NOT_RAISED] = "store-token-not-raised",

@@ -34,6 +34,7 @@ void network_begin(struct world *world, struct host *host, const struct election
                                              .raise_token = actions->raise_token,
                                              .clean = actions->clean};
     memcpy(host->op_request.nonce, actions->nonce, NONCE_BYTES);
+    memcpy(host->op_request.server, actions->server, SERVER_ID_MAX);
     int64_t connect_ns =
         rng_chance(&world->rng, 20) ? rng_between(&world->rng, 0, host->config.ttl_ns / 8) : 1000;
     struct message message = {.type = MESSAGE_SEND,

@@ -8,7 +8,7 @@
  * single faults at random bring about too seldom. The candidates know nothing of them.
  */
 
-#define SCENARIOS 10
+#define SCENARIOS 11
 #define SCENARIO_SHORT_GRANT 9 /* needs different ttls */
 
 /* Starts one; nothing while another is under way. */

@@ -63,6 +63,7 @@ static const char *const names[STAT_COUNT] = {
     [STAT_SCENARIO_SILENCE] = "scenario: silence",
     [STAT_SCENARIO_SLOW_GRANT] = "scenario: slow grant",
     [STAT_SCENARIO_SHORT_GRANT] = "scenario: short grant",
+    [STAT_SCENARIO_REVIVAL] = "scenario: revival",
 };
 
 void stats_print(const struct stats *stats, double seconds) {

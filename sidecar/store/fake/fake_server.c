@@ -137,9 +137,8 @@ static void grant(struct fake_server *server, struct fake_lock *lock,
      * the new one. */
     int64_t trusted_ns = larger_ns(request->wait_ns, lock->longest_ttl_ns);
     lock->end_us = lock->prior == PRIOR_CLEAN ? 0 : server_now_us(server) + trusted_ns / NS_PER_US;
-    if (!lock->recorded || lock->clean || client->ttl_ns > lock->longest_ttl_ns) {
-        lock->longest_ttl_ns = client->ttl_ns;
-    }
+    lock->longest_ttl_ns =
+        lock->prior == PRIOR_CLEAN ? client->ttl_ns : larger_ns(client->ttl_ns, trusted_ns);
     lock->held = true;
     memcpy(lock->nonce, request->nonce, NONCE_BYTES);
     snprintf(lock->holder, sizeof lock->holder, "%s", client->identity);

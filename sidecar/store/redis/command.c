@@ -112,6 +112,7 @@ struct redis_command redis_command_script(enum store_event_type type,
         add_flag(&call, request->clean);
         add(&call, names->channel);
         add(&call, call.token);
+        add(&call, request->server);
     }
     return format(call.count, call.arguments, call.sizes);
 }

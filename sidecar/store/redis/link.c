@@ -188,6 +188,7 @@ static void on_gate_open(void *context, struct redis_stream *stream, uint32_t wa
     link->stream = stream;
     link->warnings = warnings;
     link->text[0] = '\0';
+    link->refused = false;
     link->proven = false;
     link->no_evalsha = false;
     link->order_first = 0;
@@ -205,6 +206,7 @@ static void on_gate_failed(void *context, enum redis_gate_end end, const char *t
     link->connecting = false;
     connect_after(link, end == REDIS_GATE_AUTH ? AUTH_PAUSE_NS + pause_ns / 4 : pause_ns);
     snprintf(link->text, sizeof link->text, "%s", text);
+    link->refused = refused;
     /* After silence a request goes on waiting: its own time is not over. */
     for (size_t i = 0; i < link->setup.op_count && end != REDIS_GATE_TIMEOUT; i++) {
         if (link->ops[i].state == REDIS_OP_QUEUED) {
@@ -227,7 +229,9 @@ static void expire(struct redis_link *link, int64_t now_ns) {
         if (op->state == REDIS_OP_SENT) {
             sent = true;
         } else if (op->state == REDIS_OP_QUEUED) {
-            doubt(op, REASON_STORE_UNREACHABLE,
+            doubt(op,
+                  link->text[0] != '\0' && link->refused ? REASON_STORE_REFUSED
+                                                         : REASON_STORE_UNREACHABLE,
                   link->text[0] != '\0' ? link->text : "no connection in time");
         }
     }

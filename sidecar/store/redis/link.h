@@ -66,6 +66,7 @@ struct redis_link {
     size_t order_first;
     size_t order_count;
     char text[REDIS_OP_TEXT]; /* the connection's last trouble */
+    bool refused;             /* ... was the server's word, not silence */
     struct log_limit log_limit;
 };
 

@@ -111,6 +111,7 @@ static inline const struct store_reply *kit_expect(struct kit *kit, enum store_e
 static inline struct store_request kit_take(struct kit *kit, unsigned char nonce) {
     struct store_request request = kit_request(nonce);
     request.token = kit_expect(kit, STORE_ACQUIRED, &request, OUTCOME_YES)->token;
+    memcpy(request.server, kit->reply.server, sizeof request.server);
     return request;
 }
 

@@ -31,6 +31,7 @@ static void end_covers_an_older_lease(void **state) {
     request.token = kit_expect(kit, STORE_ACQUIRED, &request, OUTCOME_YES)->token;
     int64_t end = kit->reply.server_now_us + 60000000;
     assert_true(kit_number(kit, "end") == end);
+    assert_string_equal(kit_field(kit, "ttl"), "60000"); /* whoever comes next learns W */
 
     /* Neither a retry nor a renewal nor a release without the mark takes it back. */
     kit_expect(kit, STORE_ACQUIRED, &request, OUTCOME_YES);
@@ -81,6 +82,11 @@ static void mark_needs_the_very_grant(void **state) {
 
     request = kit_take(kit, 4);
     redis_server_run(kit->server, "HINCRBY %s tok 1", kit->names.record);
+    kit_give(kit, request, true);
+    assert_string_equal(kit_field(kit, "clean"), "0");
+
+    request = kit_take(kit, 5); /* last confirmed by another server than this */
+    snprintf(request.server, sizeof request.server, "another:server");
     kit_give(kit, request, true);
     assert_string_equal(kit_field(kit, "clean"), "0");
 }
@@ -254,6 +260,7 @@ static void tokens_are_exact(void **state) {
         struct store_request request = kit_request((unsigned char)(i + 1));
         request.seen_token = seen[i];
         request.token = kit_expect(kit, STORE_ACQUIRED, &request, OUTCOME_YES)->token;
+        memcpy(request.server, kit->reply.server, sizeof request.server);
         assert_true(request.token == seen[i] + 1);
         assert_true((uint64_t)kit_number(kit, "tok") == seen[i] + 1);
         struct store_request other = kit_request(100);

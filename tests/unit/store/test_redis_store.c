@@ -58,6 +58,7 @@ static void life_of_a_lock(void **state) {
     struct store_request request = shop_request(0, 1);
     const struct store_event *event = acquire(&all->shop, OUTCOME_YES);
     request.token = event->reply.token;
+    memcpy(request.server, event->reply.server, sizeof request.server);
     redis_store_ops.lock_space(all->shop.store, 0, space, sizeof space);
     assert_int_equal(strcspn(space, "/"), 40);
     assert_string_equal(space + 40, "/0/gavel:{ns/one}");
@@ -225,7 +226,10 @@ static void others_are_woken(void **state) {
     shop_open(&all->other);
     for (int clean = 0; clean <= 1; clean++) {
         struct store_request look = shop_request(1, 9);
-        request.token = shop_expect(&all->shop, STORE_ACQUIRED, &request, OUTCOME_YES)->reply.token;
+        const struct store_reply *reply =
+            &shop_expect(&all->shop, STORE_ACQUIRED, &request, OUTCOME_YES)->reply;
+        request.token = reply->token;
+        memcpy(request.server, reply->server, sizeof request.server);
         redis_store_ops.acquire(all->other.store, &look);
         shop_turn(&all->shop, 3 * NS_PER_S, &all->other.answers[1], (unsigned)clean + 1);
         assert_int_equal(all->other.last[1].reply.outcome, OUTCOME_NO);

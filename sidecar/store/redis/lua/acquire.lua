@@ -58,8 +58,9 @@ end
 local how, doubt = judge(state)
 local longest, lasts = ttl, ttl
 if how ~= 'clean' then
-  -- An older lease may be trusted for W still; the end of this one must not be taken for its end.
-  longest = math.max(ttl, record.ttl)
+  -- An older lease may be trusted for W still: the end of this one must not be taken for its end,
+  -- and whoever comes next has to know of W.
+  longest = math.max(ttl, record.ttl, math.min(wait, TTL_MAX_MS))
   lasts = math.max(longest, wait)
 end
 local text = how == 'none' and table.concat({how, doubt}, ' ') or how

@@ -203,12 +203,17 @@ local function extend(state, ttl, wait, token, how)
   local ends = state.now_us + ttl * 1000
   if not named(state) then
     how = table.concat({'none', no_proof(state)}, ' ')
+    longest = math.max(longest, math.min(wait, TTL_MAX_MS))
     ends = state.now_us + math.max(longest, wait) * 1000
   end
   if record.complete and (record.nonce == state.nonce or record.server == state.server) then
     ends = math.max(ends, tonumber(record.ends))
   end
-  return write_record(state, state.nonce, math.max(record.token, token), ends, longest,
+  local problem = write_record(state, state.nonce, math.max(record.token, token), ends, longest,
     how or record.how or 'none no-record')
+  if problem and failed(redis.pcall('HDEL', RECORD, 'end')) then
+    return problem, true
+  end
+  return problem -- without an end, which is behind by now, the record proves nothing
 end
 

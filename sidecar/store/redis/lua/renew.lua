@@ -21,7 +21,11 @@ if raise then
   end
 end
 
-problem = extend(state, ttl, wait, token, nil)
+local stale
+problem, stale = extend(state, ttl, wait, token, nil)
+if stale then
+  return problem
+end
 if raise then
   if problem then
     return problem -- a token that nothing remembers must not be used
