@@ -7,6 +7,19 @@ from kit.sidecar import GAVEL
 
 
 @pytest.mark.parametrize("kind", ["redis", "local"])
+def test_an_idle_follower_wakes_seldom(start, folder, kind):
+    store = None if kind == "redis" else f"local:{folder}/locks"
+    a = start("pod-a", "--mode", "efficiency", store=store)
+    a.wait_leader()
+    b = start("pod-b", "--mode", "efficiency", store=store)
+    b.wait_state("follower")
+    awake = wake_ups_per_second(b.pid, 12)
+    print(f"\n{kind}: a follower, {awake:.1f} wake-ups a second")
+    assert awake < 5
+    assert status_field(b.pid, "RssAnon") < 3 * 1024
+
+
+@pytest.mark.parametrize("kind", ["redis", "local"])
 def test_an_idle_election_costs_little(start, folder, kind):
     store = None if kind == "redis" else f"local:{folder}/locks"
     a = start("pod-a", "--mode", "efficiency", store=store)

@@ -5,6 +5,7 @@ import contextlib
 import os
 import random
 import re
+import select
 import socket
 
 import pytest
@@ -16,11 +17,12 @@ LONG_LINE = 10 * 1024 * 1024
 
 @pytest.fixture
 def leader(start):
-    a = start("pod-a", "--mode", "efficiency", "--ttl", "5s")
+    a = start("pod-a", "--mode", "efficiency", "--ttl", "5s", "--drain", "none")
     a.wait_leader()
     a.request("/v1/leader")
     a.probe("/livez")
-    return a
+    yield a
+    assert a.stop() == 0, a.log()[-2000:]  # ends by itself: a sanitizer tells of leaks
 
 
 @pytest.fixture
@@ -124,16 +126,17 @@ def test_a_line_of_ten_mebibytes(leader, unharmed, listener):
     with connect(leader, listener) as s:
         send_all(s, b"GET /" if listener != "socket" else b"check ")
         for _ in range(LONG_LINE // 65536):
+            if select.select([s], [], [], 0)[0]:
+                break  # it has said enough
             try:
                 s.sendall(b"a" * 65536)
             except OSError:
                 break
         answer = read_all(s)
     if listener == "socket":
-        assert answer == b"" or answer.startswith(b"error too-long ")
+        assert answer.startswith(b"error too-long ")
     else:
-        assert answer == b"" or answer.startswith((b"HTTP/1.1 414", b"HTTP/1.1 431",
-                                                   b"HTTP/1.1 400"))
+        assert answer.startswith((b"HTTP/1.1 414", b"HTTP/1.1 431"))
     assert resident_kib(leader) < 512 * 1024
 
 

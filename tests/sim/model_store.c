@@ -164,8 +164,7 @@ static void acquire_new(struct script *script) {
                                    .end_us = end_us(script, end_after_ns),
                                    .ttl_ns = ttl_ns,
                                    .server = store->server,
-                                   .kept = reply->prior,
-                                   .kept_end_us = reply->prior_end_us};
+                                   .kept = reply->prior};
     memcpy(record->nonce, script->request->nonce, NONCE_BYTES);
     store->key = (struct lock_key){.present = true,
                                    .host = script->request->host,

@@ -34,7 +34,6 @@ struct lock_record {
     struct server_id server;
     unsigned char nonce[NONCE_BYTES];
     enum prior kept; /* the answer that this grant was given */
-    int64_t kept_end_us;
 };
 
 struct model_store {
