@@ -103,7 +103,7 @@ if [ "$what" = unit ]; then
     stage "install what is missing" install_all
     stage "build (asan)" build asan
     cat $times
-    exec ctest --test-dir build/asan -L '^unit$' -j "$jobs" --output-on-failure
+    exec ctest --test-dir build/asan -L '^unit$' -j $((jobs * 2)) --output-on-failure
 fi
 if [ "$what" = lint ]; then
     stage "install what is missing" install_all

@@ -291,7 +291,7 @@ int64_t step_soon_ns(const struct step *step, bool clean) {
     int64_t soon_ns = step->now_ns + step_jitter_ns(step, NS_PER_MS);
     bool vouches = vouch_holds(&election->vouch, election->vouch.newest_ns, margin_ns,
                                election_wait_ns(election));
-    if (!clean && !vouches && !election->config->efficiency) {
+    if (!clean && !vouches && !election->clockless && !election->config->efficiency) {
         soon_ns += margin_ns / 2;
     }
     return soon_ns;

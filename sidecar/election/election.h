@@ -103,6 +103,7 @@ struct election {
     char held_server[SERVER_ID_MAX]; /* whose clock that is */
     int64_t twin_since_ns;           /* since when another holder has our identity; 0: none */
     struct vouch vouch;
+    bool clockless; /* the store's answers tell no time: nobody can vouch for its clock */
 
     unsigned char ended[ENDED_NONCES][NONCE_BYTES];
     unsigned ended_count;

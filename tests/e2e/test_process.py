@@ -109,7 +109,7 @@ def test_a_wrong_password_is_named_and_never_shown(folder, closing, start):
     a = start("pod-a", "--ttl", "1s", store=redis.url,
               env={"GAVEL_STORE_PASSWORD": "wrong-one-1234"})
     wait_until(lambda: a.status()["reason"] == "store-refused", 10)
-    assert re.search("password|WRONGPASS|NOAUTH", a.log())
+    wait_until(lambda: re.search("password|WRONGPASS|NOAUTH", a.log()), 5, "a word in the log")
     assert "wrong-one-1234" not in a.log()
     with open(f"/proc/{a.pid}/cmdline") as f:
         assert "wrong-one" not in f.read()

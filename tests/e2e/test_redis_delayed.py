@@ -15,7 +15,8 @@ TTL_NS = 1500 * MS
 
 
 def pended(sidecar):
-    """Whether it has ever been pending, by its log."""
+    """Whether it was pending before it led, by its log."""
+    wait_until(lambda: sidecar.event("state", to="leader"), 5, "the log says that it leads")
     return any(e.get("to") == "pending" for e in sidecar.events)
 
 

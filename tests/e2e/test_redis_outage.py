@@ -4,10 +4,6 @@ from kit.clock import MS, S, boottime_ns, wait_until
 from kit.sidecar import TIMING
 
 
-def states_of(sidecar):
-    return [e.get("to") for e in sidecar.events if e.get("to")]
-
-
 def outage_longer_than_the_lease(redis, start, sample, stop, resume):
     a = start("pod-a", "--ttl", "1s", "--mode", "efficiency", fixed_port=True)
     token = a.wait_leader().token

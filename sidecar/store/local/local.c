@@ -4,14 +4,19 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "store/local/lock.h"
+#include "store/local/watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define POLL_NS (100 * NS_PER_MS)
+#define POLL_NS NS_PER_S /* the watch tells sooner what matters */
 #define NOTE_EVERY_MS 60000
+/* A lock goes just after its descriptor is said to be closed; one more look for where that took
+ * longer. */
+#define CLOSED_WAKE_MS 3
+#define SECOND_WAKE_MS 20
 
 /*
  * One election. A job in the thread pool owns `lock` and `job` while `working`; a request whose
@@ -33,6 +38,10 @@ struct slot {
     bool working;
     struct lock_job job;
     uv_work_t work;
+
+    uv_timer_t wake; /* the next WAKE */
+    bool wake_clean;
+    unsigned wakes_left;
 };
 
 struct local_store {
@@ -40,7 +49,7 @@ struct local_store {
     struct store_setup setup;
     struct place place;
     struct slot *slots;
-    uv_fs_event_t watch; /* of DIR/NS */
+    struct watch watch; /* of DIR/NS */
     struct log_limit note_limit;
 
     size_t users; /* handles and jobs that are not gone yet */
@@ -95,7 +104,13 @@ static void on_worked(uv_work_t *work, int status) {
     struct slot *slot = work->data;
     struct local_store *store = slot->store;
 
+    if (!store->closing) {
+        watch_read(&store->watch); /* what this job did itself is among it */
+    }
     slot->working = false;
+    if (slot->lock.fd >= 0) {
+        uv_timer_stop(&slot->wake); /* there is nothing to wait for */
+    }
     if (store->closing) {
         lock_drop(&slot->lock);
         release_user(store);
@@ -194,29 +209,50 @@ static struct slot *slot_of_file(struct local_store *store, const char *file) {
     return NULL;
 }
 
-/* A lock file is touched only when its holder has given it back with the clean mark. */
-static void on_watch(uv_fs_event_t *watch, const char *file, int events, int status) {
-    struct local_store *store = watch->data;
-    if (status != 0 || file == NULL || (events & UV_CHANGE) == 0) {
-        return;
+static void on_wake(uv_timer_t *timer) {
+    struct slot *slot = timer->data;
+    struct local_store *store = slot->store;
+    struct store_event event = {
+        .type = STORE_WAKE, .election = slot->election, .clean = slot->wake_clean};
+    if (--slot->wakes_left > 0) {
+        uv_timer_start(timer, on_wake, SECOND_WAKE_MS, 0);
     }
-    const struct slot *slot = slot_of_file(store, file);
-    if (slot == NULL || (slot->asked && slot->type == STORE_RELEASED)) {
-        return; /* our own */
-    }
-    struct store_event event = {.type = STORE_WAKE, .election = slot->election, .clean = true};
     store->setup.on_event(store->setup.context, &event);
 }
 
-/* Without it, followers find out by polling. */
-static void start_watch(struct local_store *store) {
-    uv_fs_event_init(store->setup.loop, &store->watch);
-    store->watch.data = store;
-    store->users++;
-    int status = uv_fs_event_start(&store->watch, on_watch, store->place.folder, 0);
-    if (status != 0) {
-        log_event(LOG_INFO, "store-watch", LOG_TEXT("path", store->place.folder),
-                  LOG_TEXT("text", uv_strerror(status)));
+/* The callback comes from the timer, where it may do anything. */
+static void wake(struct slot *slot, bool clean, uint64_t after_ms, unsigned count) {
+    bool given_back_by_us = slot->working && slot->job.type == STORE_RELEASED;
+    bool held_by_us = !slot->working && slot->lock.fd >= 0;
+    if (given_back_by_us || held_by_us) {
+        return;
+    }
+    bool more_left = uv_is_active((uv_handle_t *)&slot->wake) && slot->wakes_left > count;
+    slot->wake_clean = clean;
+    slot->wakes_left = more_left ? slot->wakes_left : count;
+    uv_update_time(slot->store->setup.loop);
+    uv_timer_start(&slot->wake, on_wake, after_ms, 0);
+}
+
+static void on_news(void *context, const char *file, enum watch_news news) {
+    struct local_store *store = context;
+    if (news == WATCH_MISSED || news == WATCH_BLIND) {
+        unsigned count = news == WATCH_MISSED ? 2 : 1;
+        for (size_t i = 0; i < store->setup.election_count; i++) {
+            wake(&store->slots[i], true, 0, count); /* it may have been with the mark */
+        }
+        return;
+    }
+    struct slot *slot = slot_of_file(store, file);
+    if (slot == NULL) {
+        return;
+    }
+    if (news == WATCH_TOUCHED) {
+        wake(slot, true, 0, 2); /* only after the mark was written and the lock was free */
+    } else if (uv_is_active((uv_handle_t *)&slot->wake) && slot->wake_clean) {
+        slot->wakes_left = 2; /* mostly the close that follows a touch */
+    } else {
+        wake(slot, false, CLOSED_WAKE_MS, 2);
     }
 }
 
@@ -246,9 +282,12 @@ static struct store *local_open(const struct store_setup *setup, struct error *e
         lock_init(&slot->lock, &store->place, &store->setup, setup->elections[i]);
         uv_timer_init(setup->loop, &slot->timeout);
         slot->timeout.data = slot;
-        store->users++;
+        uv_timer_init(setup->loop, &slot->wake);
+        slot->wake.data = slot;
+        store->users += 2;
     }
-    start_watch(store);
+    store->users++;
+    watch_init(&store->watch, setup->loop, store->place.folder, on_news, store);
     return &store->store;
 }
 
@@ -263,8 +302,8 @@ static void local_lock_space(const struct store *base, size_t election, char *te
              (uintmax_t)slot->seen.inode, store->place.folder, slot->lock.election);
 }
 
-static void on_handle_closed(uv_handle_t *handle) {
-    release_user(handle->data);
+static void on_watch_closed(void *context) {
+    release_user(context);
 }
 
 static void on_timer_closed(uv_handle_t *handle) {
@@ -286,8 +325,9 @@ static void local_close(struct store *base, void (*closed)(void *context), void 
             lock_drop(&slot->lock);
         }
         uv_close((uv_handle_t *)&slot->timeout, on_timer_closed);
+        uv_close((uv_handle_t *)&slot->wake, on_timer_closed);
     }
-    uv_close((uv_handle_t *)&store->watch, on_handle_closed);
+    watch_finish(&store->watch, on_watch_closed);
 }
 
 const struct store_ops local_store_ops = {

@@ -147,6 +147,24 @@ static void judge_prior(struct lock *lock, enum record_found found, const struct
     }
 }
 
+/* The longest ttl that may still be in use once we have the lock: unless the last lease ended
+ * cleanly, whatever we or the record know of passes on to those after us. `record` may be NULL. */
+static int64_t longest_ttl_ns(const struct lock *lock, const struct lock_job *job,
+                              const struct record *record) {
+    int64_t longest_ns = lock->setup->ttl_ns;
+    if (lock->prior == PRIOR_CLEAN) {
+        return longest_ns;
+    }
+    if (record != NULL && record->longest_ttl_ns > longest_ns) {
+        longest_ns = record->longest_ttl_ns;
+    }
+    int64_t wait_ns = job->request.wait_ns;
+    if (wait_ns > RECORD_LONGEST_TTL_NS) {
+        wait_ns = RECORD_LONGEST_TTL_NS;
+    }
+    return wait_ns > longest_ns ? wait_ns : longest_ns;
+}
+
 /* The lock is ours: reads the record, mints, writes. False: nothing is granted, job says why. */
 static bool grant(struct lock *lock, struct lock_job *job, const struct place_files *files) {
     struct record record = {0};
@@ -165,10 +183,7 @@ static bool grant(struct lock *lock, struct lock_job *job, const struct place_fi
         return false;
     }
     judge_prior(lock, found, &record, job->request.seen_token);
-    lock->longest_ttl_ns = lock->setup->ttl_ns;
-    if (found == RECORD_READ && !record.clean && record.longest_ttl_ns > lock->longest_ttl_ns) {
-        lock->longest_ttl_ns = record.longest_ttl_ns;
-    }
+    lock->longest_ttl_ns = longest_ttl_ns(lock, job, found == RECORD_READ ? &record : NULL);
     memcpy(lock->nonce, job->request.nonce, NONCE_BYTES);
     if (!write_record(lock, files->fd, token, false, &trouble)) {
         refuse(job, &trouble);
@@ -178,17 +193,32 @@ static bool grant(struct lock *lock, struct lock_job *job, const struct place_fi
     return true;
 }
 
+static void held_by_other(struct lock *lock, struct lock_job *job,
+                          const struct place_files *files) {
+    struct record record;
+    job->event.reply.reason = REASON_HELD_BY_OTHER;
+    describe(lock, job, true, record_read(files, &record, &job->note), &record);
+}
+
 static void take_in(struct lock *lock, struct lock_job *job, const struct place_files *files) {
     struct trouble trouble;
-    struct record record;
+    /* First a look, which opens nothing for writing: closing that would wake all the others. */
+    enum lock_file_seen seen = lock_file_look(files, &job->seen, &trouble);
+    if (seen == LOCK_FILE_HELD) {
+        held_by_other(lock, job, files);
+        return;
+    }
+    if (seen == LOCK_FILE_UNSEEN) {
+        refuse(job, &trouble);
+        return;
+    }
     switch (lock_file_take(files, &lock->fd, &lock->id, &trouble)) {
     case LOCK_FILE_FAILED:
         refuse(job, &trouble);
         break;
     case LOCK_FILE_BUSY:
         job->seen = lock->id;
-        job->event.reply.reason = REASON_HELD_BY_OTHER;
-        describe(lock, job, true, record_read(files, &record, &job->note), &record);
+        held_by_other(lock, job, files);
         break;
     case LOCK_FILE_GOT:
         job->seen = lock->id;

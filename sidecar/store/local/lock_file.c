@@ -158,7 +158,7 @@ void lock_file_give(int fd, bool announce) {
     lock.l_type = F_UNLCK;
     (void)fcntl(fd, F_OFD_SETLK, &lock); /* close does it in any case */
     if (announce) {
-        (void)futimens(fd, NULL); /* a hint: those who miss it poll */
+        (void)futimens(fd, NULL); /* tells that the mark is there; a hint */
     }
     close(fd);
 }

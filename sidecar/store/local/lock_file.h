@@ -20,7 +20,8 @@ enum lock_file_tried lock_file_take(const struct place_files *files, int *fd,
                                     struct lock_file_id *id, struct trouble *trouble);
 
 enum lock_file_seen { LOCK_FILE_FREE, LOCK_FILE_HELD, LOCK_FILE_UNSEEN };
-/* Only looks. `*id` is zeroed when there is no file. UNSEEN: trouble is set. */
+/* Only looks, which wakes nobody who watches the folder. `*id` is zeroed when there is no file.
+ * UNSEEN: trouble is set. */
 enum lock_file_seen lock_file_look(const struct place_files *files, struct lock_file_id *id,
                                    struct trouble *trouble);
 
@@ -29,8 +30,8 @@ enum lock_file_match { LOCK_FILE_SAME, LOCK_FILE_REPLACED, LOCK_FILE_UNKNOWN };
 enum lock_file_match lock_file_match(const char *folder, const char *election,
                                      struct lock_file_id id, struct trouble *trouble);
 
-/* Unlocks and closes. `announce` touches the file after that, which those who watch the folder
- * see. */
+/* Unlocks and closes, which those who watch the folder see. `announce` touches the file in between:
+ * the record has the clean mark. */
 void lock_file_give(int fd, bool announce);
 
 #endif

@@ -8,7 +8,6 @@
 
 #define MAGIC "gavel-record"
 #define NONCE_HEX ((size_t)2 * NONCE_BYTES)
-#define LONGEST_TTL_NS (3600 * NS_PER_S)
 
 /* Readers show holders; what they cannot show becomes "?". */
 static bool can_be_shown(const char *holder, size_t length) {
@@ -142,7 +141,7 @@ bool record_parse(const char *text, size_t length, struct record *record, const 
     }
     if (!next_number(&rest, "token", 1, TOKEN_MAX, &read.token) ||
         !next_number(&rest, "clean", 0, 1, &clean) ||
-        !next_number(&rest, "longest_ttl_ns", 1, LONGEST_TTL_NS, &longest_ttl_ns) ||
+        !next_number(&rest, "longest_ttl_ns", 1, RECORD_LONGEST_TTL_NS, &longest_ttl_ns) ||
         !next_nonce(&rest, read.nonce) ||
         !next_number(&rest, "written_ms", 0, INT64_MAX, &written_ms) ||
         !next_holder(&rest, read.holder) || rest.length != 4 || memcmp(rest.at, "end\n", 4) != 0) {

@@ -22,6 +22,7 @@
  * Numbers are decimal without leading zeros. Whatever is not exactly this proves nothing.
  */
 #define RECORD_TEXT_MAX 512
+#define RECORD_LONGEST_TTL_NS (3600 * NS_PER_S)
 
 struct record {
     uint64_t token;         /* 1 to TOKEN_MAX */

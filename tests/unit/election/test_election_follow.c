@@ -119,6 +119,21 @@ static void after_another_release_those_who_can_vouch_go_first(void **state) {
     assert_true(slept_ns(&driver) <= 1 * MS);
 }
 
+/* A lock file tells no time: nobody can vouch, so nobody has to be let through first. */
+static void without_a_clock_nobody_goes_first(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_start(&driver);
+    struct store_reply reply = reply_held(&driver, "pod-b");
+    reply.server_now_us = 0;
+    reply.server[0] = '\0';
+    reply.expires_in_ns = -1;
+    driver_answer(&driver, reply);
+    driver_wake(&driver, false);
+    assert_true(slept_ns(&driver) <= 1 * MS);
+}
+
 static void a_hint_never_lengthens_the_sleep(void **state) {
     (void)state;
     struct driver driver;
@@ -362,6 +377,7 @@ int main(void) {
         cmocka_unit_test(a_foreign_value_is_reported_and_looked_at_each_second),
         cmocka_unit_test(a_clean_release_wakes_everybody_at_once),
         cmocka_unit_test(after_another_release_those_who_can_vouch_go_first),
+        cmocka_unit_test(without_a_clock_nobody_goes_first),
         cmocka_unit_test(a_hint_never_lengthens_the_sleep),
         cmocka_unit_test(a_hint_during_an_acquire_is_kept),
         cmocka_unit_test(a_kept_hint_lets_those_who_can_vouch_go_first_too),

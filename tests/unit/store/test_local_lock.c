@@ -210,6 +210,38 @@ static void holder_between_lock_and_record_is_not_misnamed(void **state) {
     assert_string_equal(job.event.reply.holder, "");
 }
 
+/* Acquires with this W; the longest ttl of the answer, which must be the record's too. */
+static int64_t take_with_wait(struct local_kit *kit, int64_t wait_ns) {
+    struct store_request request = kit_request(1);
+    request.wait_ns = wait_ns;
+    struct lock_job job = kit_do(&kit->locks[0], STORE_ACQUIRED, request);
+    kit_expect(&job, OUTCOME_YES);
+    assert_true(kit_record(kit).longest_ttl_ns == job.event.reply.longest_ttl_ns);
+    return job.event.reply.longest_ttl_ns;
+}
+
+static void grant_passes_on_the_longest_ttl_it_knows(void **state) {
+    struct local_kit *kit = *state;
+    assert_true(take_with_wait(kit, 60 * NS_PER_S) == 60 * NS_PER_S); /* no record */
+    lock_drop(&kit->locks[0]);
+    assert_true(take_with_wait(kit, KIT_TTL_NS) == 60 * NS_PER_S); /* the recorded one */
+    lock_drop(&kit->locks[0]);
+    assert_true(take_with_wait(kit, 70 * NS_PER_S) == 70 * NS_PER_S);
+    lock_drop(&kit->locks[0]);
+    assert_true(take_with_wait(kit, 7200 * NS_PER_S) == 3600 * NS_PER_S);
+    kit_give(&kit->locks[0], 1);
+    assert_true(take_with_wait(kit, 60 * NS_PER_S) == KIT_TTL_NS); /* it ended cleanly */
+    kit_give(&kit->locks[0], 1);
+
+    /* A clean record that is not of the last lease says nothing of that one. */
+    struct store_request request = kit_request(2);
+    request.seen_token = kit_record(kit).token + 1;
+    request.wait_ns = 60 * NS_PER_S;
+    struct lock_job job = kit_do(&kit->locks[0], STORE_ACQUIRED, request);
+    kit_expect(&job, OUTCOME_YES);
+    assert_true(job.event.reply.longest_ttl_ns == 60 * NS_PER_S);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         LOCAL_TEST(replaced_lock_file_ends_the_grant),
@@ -222,6 +254,7 @@ int main(void) {
         LOCAL_TEST(what_is_no_file_is_refused),
         LOCAL_TEST(folder_on_another_file_system_is_refused),
         LOCAL_TEST(stopped_holder_keeps_the_lock_and_a_killed_one_does_not),
+        LOCAL_TEST(grant_passes_on_the_longest_ttl_it_knows),
         LOCAL_TEST(holder_between_lock_and_record_is_not_misnamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
