@@ -27,7 +27,7 @@ def led_by(pods, sampler, since=0):
 def test_a_kill_hands_over(start, sample, store, mode, bound_ms):
     pods = three(start, store, "--ttl", "1s", "--mode", mode, "--drain", "none")
     sampler = sample(pods)
-    took = []
+    raw, took = [], []
     for _ in range(3):
         wait_until(lambda: sum(p.leads() for p in pods) == 1)
         leader = next(p for p in pods if p.leads())
@@ -35,13 +35,14 @@ def test_a_kill_hands_over(start, sample, store, mode, bound_ms):
         since = boottime_ns()
         leader.kill9()
         change = sampler.wait_for_leader(since, besides=(leader.identity,))
-        took.append((change.receive - since - sampler.stalled_ns(since, change.receive)) // MS)
+        raw.append((change.receive - since) // MS)
+        took.append(raw[-1] - sampler.stalled_ns(since, change.receive) // MS)
         leader.wait()
         leader.start()
     print(f"\n{mode}: taken over after {took} ms")
     if mode == "correctness":
         sampler.stop()
-        assert min(took) >= 1000, "an answer of the killed leader may still have been trusted"
+        assert min(raw) >= 1000, "an answer of the killed leader may still have been trusted"
     if TIMING:
         assert max(took) <= bound_ms, took
 
@@ -59,7 +60,7 @@ def test_rounds_without_a_kill(start, sample, store):
             bound_ms = 500
         else:
             assert leader.ask("resign") == "ok"
-            bound_ms = 800 + 200  # after the longest validity, that of a whole lease
+            bound_ms = 800 + 500  # after the longest validity, that of a whole lease
         old = leader
         change = sampler.wait_for_leader(since, besides=(old.identity,))
         leader = next(p for p in pods if p.identity == change.replica)
