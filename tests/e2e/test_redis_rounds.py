@@ -12,32 +12,43 @@ ROUNDS = 200 if LONG else 12
 SEED = int(os.environ.get("GAVEL_SEED", "20261201"))
 
 
-def has_watched_for_w(sidecar):
-    """It can vouch for the server's clock: it has been up for W, and a little to get there."""
-    return boottime_ns() - sidecar.started_ns > 2 * TTL_NS
-
-
 class Rounds:
     def __init__(self, pods, sampler):
         self.pods = pods
         self.sampler = sampler
-        self.took = []  # (kind, ns, bound)
+        self.took = []  # (kind, ms, bound)
+        self.up_since = {p: p.started_ns for p in pods}
 
     def others(self, pod):
         return [p for p in self.pods if p is not pod]
+
+    def has_watched_for_w(self, pod):
+        """It can vouch for the server's clock: up for W without a pause, and a little to get
+        there."""
+        return boottime_ns() - self.up_since[pod] > 2 * TTL_NS
+
+    def start(self, pod):
+        pod.start()
+        self.up_since[pod] = pod.started_ns
 
     def settle(self):
         """The leader; when there is one and a follower that may take over at the expiry."""
         def settled():
             leaders = [p for p in self.pods if p.leads()]
             return leaders if len(leaders) == 1 and \
-                any(has_watched_for_w(p) for p in self.others(leaders[0])) else None
+                any(self.has_watched_for_w(p) for p in self.others(leaders[0])) else None
         return wait_until(settled, 20, "one leader, and a follower up for W")[0]
 
     def taken_over(self, kind, old, since, bound_ms):
         change = self.sampler.wait_for_leader(since, besides=(old.identity,))
         took = change.receive - since - self.sampler.stalled_ns(since, change.receive)
         self.took.append((kind, took // MS, bound_ms))
+        if took > bound_ms * MS:
+            print(f"late: {kind} of {old.identity} taken over after {took // MS} ms")
+            for pod in self.others(old):
+                up = (boottime_ns() - self.up_since[pod]) // MS
+                print(f"  {pod.identity}, up without a pause for {up} ms, said at last:",
+                      *pod.text[-4:], sep="\n    ")
         return change
 
     def kill(self, leader):
@@ -45,7 +56,7 @@ class Rounds:
         leader.kill9()
         self.taken_over("kill -9", leader, since, TTL_NS // MS + 100)
         leader.wait()
-        leader.start()
+        self.start(leader)
 
     def terminate(self, leader):
         # What `--drain none` is for: the application has ended before its sidecar is told to.
@@ -54,7 +65,7 @@ class Rounds:
         leader.terminate()
         self.taken_over("SIGTERM", leader, since, 100)
         assert leader.wait() == 0
-        leader.start()
+        self.start(leader)
         self.sampler.readers("resume", leader)
 
     def resign(self, leader):
@@ -71,6 +82,7 @@ class Rounds:
         wait_until(lambda: boottime_ns() > since + 1.2 * TTL_NS)
         thawed = boottime_ns()
         leader.thaw()
+        self.up_since[leader] = thawed
         first = leader.check()
         assert not first.leader or first.token > change.token, "it woke up as the old leader"
         late = [c for c in self.sampler.changes if c.replica == leader.identity and c.leader

@@ -280,7 +280,7 @@ void checks_view(struct world *world, struct host *host, const struct view *view
 void checks_applied(struct world *world, const struct message *message,
                     const struct lock_key *before, const struct lock_result *result) {
     const struct lock_request *request = &message->body.request;
-    checks_token_issued(world, request, before, result);
+    checks_token_issued(world, request, result);
     bool held = before->present && same_nonce(before->nonce, request->nonce);
     if (request->op != OP_ACQUIRE && result->reply.outcome == OUTCOME_YES && !held) {
         world_violation(world, "the store renews or releases a lock that host %d does not hold",

@@ -41,7 +41,7 @@ void checks_end(struct world *world);
 
 /* P2 (tokens.c). */
 void checks_token_issued(struct world *world, const struct lock_request *request,
-                         const struct lock_key *before, const struct lock_result *result);
+                         const struct lock_result *result);
 void checks_token_answered(struct world *world, const struct host *host, uint64_t token);
 
 #endif

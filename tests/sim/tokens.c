@@ -3,7 +3,9 @@
 #include <string.h>
 
 /*
- * P2: of two grants the later has the greater token, and no token is published by two grants.
+ * P2: of two grants the later has the greater token, and no token is published by two grants. The
+ * later one is the one whose published token was issued later: a grant that waited gets its own at
+ * the end of the wait.
  * Excused where the promise says so: the record was lost and the server's clock is behind the
  * token that was lost with it.
  */
@@ -20,22 +22,17 @@ static struct minted *find(struct world *world, uint64_t token, const unsigned c
 }
 
 void checks_token_issued(struct world *world, const struct lock_request *request,
-                         const struct lock_key *before, const struct lock_result *result) {
+                         const struct lock_result *result) {
     if (result->granted) {
-        world->grants++;
         world_count(world, STAT_GRANTS);
     }
     if (!result->minted) {
         return;
     }
-    unsigned grant = world->grants;
-    if (!result->granted) {
-        const struct minted *old = find(world, before->token, before->nonce);
-        grant = old ? old->grant : grant; /* raised: still the same grant */
-    }
-    struct minted *minted = &world->minted[world->minted_count++ % TOKENS_MOST];
+    unsigned order = world->minted_count++;
+    struct minted *minted = &world->minted[order % TOKENS_MOST];
     *minted = (struct minted){.token = result->reply.token,
-                              .grant = grant,
+                              .order = order,
                               .clock_ms = (uint64_t)(result->reply.server_now_us / 1000),
                               .recorded = result->recorded_token,
                               .at_ns = world->now_ns};
@@ -59,10 +56,10 @@ static bool excused(const struct world *world, const struct host *host, const st
 
 static bool follows(struct world *world, const struct host *host, const struct minted *minted,
                     const struct published_token *other) {
-    if (other->grant == minted->grant) {
-        return other->token == minted->token;
+    if (memcmp(other->nonce, minted->nonce, NONCE_BYTES) == 0) {
+        return other->token == minted->token; /* a grant carries one token */
     }
-    if (other->grant > minted->grant) {
+    if (other->order > minted->order) {
         return other->token > minted->token;
     }
     if (minted->token > other->token) {
@@ -85,7 +82,7 @@ void checks_token_answered(struct world *world, const struct host *host, uint64_
     unsigned kept = world->token_count < TOKENS_MOST ? world->token_count : TOKENS_MOST;
     for (unsigned i = 0; i < kept; i++) {
         const struct published_token *other = &world->tokens[i];
-        if (other->grant == minted->grant && other->token == token) {
+        if (other->order == minted->order) {
             return; /* answered before */
         }
     }
@@ -93,12 +90,14 @@ void checks_token_answered(struct world *world, const struct host *host, uint64_
         const struct published_token *other = &world->tokens[i];
         if (!follows(world, host, minted, other)) {
             world_violation(world,
-                            "P2: host %d answers token %llu of grant %u, but grant %u had %llu",
-                            host->index, (unsigned long long)token, minted->grant, other->grant,
+                            "P2: host %d answers token %llu, issued as number %u, but number %u "
+                            "was %llu",
+                            host->index, (unsigned long long)token, minted->order, other->order,
                             (unsigned long long)other->token);
             return;
         }
     }
-    world->tokens[world->token_count++ % TOKENS_MOST] =
-        (struct published_token){token, minted->grant};
+    struct published_token *published = &world->tokens[world->token_count++ % TOKENS_MOST];
+    *published = (struct published_token){.token = token, .order = minted->order};
+    memcpy(published->nonce, minted->nonce, NONCE_BYTES);
 }

@@ -79,7 +79,7 @@ struct validity {
 
 struct minted {
     uint64_t token;
-    unsigned grant; /* in the order of grants */
+    unsigned order; /* of issue */
     unsigned char nonce[NONCE_BYTES];
     uint64_t clock_ms; /* the server's, then */
     uint64_t recorded; /* the record's token before */
@@ -88,7 +88,8 @@ struct minted {
 
 struct published_token {
     uint64_t token;
-    unsigned grant;
+    unsigned order;
+    unsigned char nonce[NONCE_BYTES];
 };
 
 struct store_copy {
@@ -161,7 +162,6 @@ struct world {
     uint64_t greatest_token;
     struct published_token tokens[TOKENS_MOST];
     unsigned token_count;
-    unsigned grants;
     int last_leader;
     int64_t first_lead_ns;
     int64_t last_lead_ns;

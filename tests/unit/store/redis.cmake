@@ -5,6 +5,10 @@ foreach(name url answer scripts values servers peer listen gate store)
         gavel_store_redis)
     set_tests_properties(unit.test_redis_${name} PROPERTIES SKIP_RETURN_CODE 77)
 endforeach()
+# With a server or with real timeouts: too long for those tests that run at each save.
+foreach(name scripts values servers peer listen gate store)
+    set_tests_properties(unit.test_redis_${name} PROPERTIES LABELS store)
+endforeach()
 # Its look-ups are played by the test.
 target_link_options(test_redis_gate PRIVATE
     -Wl,--wrap=uv_getaddrinfo -Wl,--wrap=uv_freeaddrinfo)
