@@ -24,6 +24,7 @@ enum mutant {
     MUTANT_REAL_IGNORED,           /* CLOCK_REALTIME does not shorten the lease */
     MUTANT_NO_LATCH,               /* REALTIME run out is forgotten when it steps back */
     MUTANT_WAIT_FROM_SEND,         /* the wait is counted from the request, not from the reply */
+    MUTANT_LATCH_ANY_YES,          /* after a doubt any yes will do, whoever says it */
     /* planted in the model store, not in the core */
     MUTANT_STORE_NO_SERVER_CHECK,  /* the record's server identity is not compared */
     MUTANT_STORE_NO_REPLID,        /* ... without the replication id */

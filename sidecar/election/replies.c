@@ -228,6 +228,9 @@ static void lose(struct step *step) {
  * it; and after a doubt only the same server can vouch that the lock never changed hands.
  */
 static bool yes_counts(const struct election *election, const struct store_reply *reply) {
+    if (MUTANT(LATCH_ANY_YES)) {
+        return true;
+    }
     bool told = reply->token != 0 && !election->op_raises;
     if (told && reply->token < election->view.token) {
         return false;

@@ -25,6 +25,7 @@ static const char *const names[MUTANT_COUNT] = {
     [MUTANT_REAL_IGNORED] = "real-ignored",
     [MUTANT_NO_LATCH] = "no-latch",
     [MUTANT_WAIT_FROM_SEND] = "wait-from-send",
+    [MUTANT_LATCH_ANY_YES] = "latch-any-yes",
     [MUTANT_STORE_NO_SERVER_CHECK] = "store-no-server-check",
     [MUTANT_STORE_NO_REPLID] = "store-no-replid",
     [MUTANT_STORE_NO_TOKEN_CHECK] = "store-no-token-check",
