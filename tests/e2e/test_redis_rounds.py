@@ -5,6 +5,7 @@ import os
 import random
 
 from kit.clock import MS, S, boottime_ns, wait_until
+from kit.latency import Latency
 from kit.sidecar import LONG, TIMING, run, GAVEL
 
 TTL_NS = 1 * S
@@ -12,10 +13,17 @@ ROUNDS = 200 if LONG else 12
 SEED = int(os.environ.get("GAVEL_SEED", "20261201"))
 
 
+# A round trip of margin/4 (50 ms) or more is no measurement of the server's clock, and has two
+# wake-ups in it: on a host that is later than half of that nobody can vouch.
+LATE_HOST_NS = 25 * MS
+
+
 class Rounds:
-    def __init__(self, pods, sampler):
+    def __init__(self, pods, sampler, latency):
         self.pods = pods
         self.sampler = sampler
+        self.latency = latency
+        self.excused = 0
         self.took = []  # (kind, ms, bound)
         self.up_since = {p: p.started_ns for p in pods}
 
@@ -44,7 +52,10 @@ class Rounds:
         took = change.receive - since - self.sampler.stalled_ns(since, change.receive)
         self.took.append((kind, took // MS, bound_ms))
         if took > bound_ms * MS:
-            print(f"late: {kind} of {old.identity} taken over after {took // MS} ms")
+            host = self.latency.worst_ns(since, change.receive)
+            self.excused += host > LATE_HOST_NS
+            print(f"late: {kind} of {old.identity} taken over after {took // MS} ms; the host was "
+                  f"late by {host // MS} ms")
             for pod in self.others(old):
                 up = (boottime_ns() - self.up_since[pod]) // MS
                 print(f"  {pod.identity}, up without a pause for {up} ms, said at last:",
@@ -90,12 +101,12 @@ class Rounds:
         assert not late, late
 
 
-def test_rounds_of_everything_that_ends_a_leadership(start, sample):
+def test_rounds_of_everything_that_ends_a_leadership(start, sample, closing):
     rng = random.Random(SEED)
     pods = [start(f"pod-{i}", "--ttl", "1s", "--drain", "none", fixed_port=True)
             for i in "abc"]
     sampler = sample(pods)
-    rounds = Rounds(pods, sampler)
+    rounds = Rounds(pods, sampler, closing(Latency()))
     kinds = [rounds.kill, rounds.terminate, rounds.pause, rounds.resign]
     plan = []
     while len(plan) < ROUNDS:  # each kind as often as the others, in random order
@@ -112,4 +123,4 @@ def test_rounds_of_everything_that_ends_a_leadership(start, sample):
     assert summary["grants"] >= ROUNDS
     if TIMING:
         late = [t for t in rounds.took if t[1] > t[2]]
-        assert not late, late
+        assert len(late) <= rounds.excused <= ROUNDS // 10, late

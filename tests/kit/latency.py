@@ -1,0 +1,34 @@
+"""How late this host wakes up who sleeps: what no process on it can do better than."""
+
+import threading
+import time
+
+from kit.clock import MS, boottime_ns
+
+NAP_S = 0.002
+NOTED_NS = 5 * MS
+
+
+class Latency:
+    def __init__(self):
+        self._late = []  # (since, until): should have been awake, was not
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        while not self._stop.is_set():
+            due = boottime_ns() + int(NAP_S * 1e9)
+            time.sleep(NAP_S)
+            now = boottime_ns()
+            if now - due > NOTED_NS:
+                self._late.append((due, now))
+
+    def worst_ns(self, start, end):
+        """The longest that it was late in that time."""
+        return max((until - since for since, until in list(self._late)
+                    if until > start and since < end), default=0)
+
+    def close(self):
+        self._stop.set()
+        self._thread.join(5)
