@@ -128,6 +128,9 @@ tests() {
 rm -f $logs/failed
 stage "tests: unit, simulation, contract, end-to-end" tests
 echo
+echo "What was measured (asan, then release):"
+grep -hE '^[a-z]+: RssAnon|taken over after' build/all/Testing/Temporary/LastTest.log || :
+echo
 echo "How long it took:"
 cat $times
 echo

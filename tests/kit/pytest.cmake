@@ -29,6 +29,6 @@ set(gavel_build_name ${gavel_build_name} CACHE INTERNAL "")
 # gavel_pytest(NAME PATHS...): one ctest test of pytest files, named from the folder tests/.
 function(gavel_pytest name)
     add_test(NAME ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests
-        COMMAND ${GAVEL_PYTHON} -m pytest -q -c pytest.ini ${ARGN})
+        COMMAND ${GAVEL_PYTHON} -m pytest -q -s -c pytest.ini ${ARGN})
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "${gavel_pytest_environment}")
 endfunction()
