@@ -144,7 +144,9 @@ static int64_t follower_sleep_ns(const struct step *step) {
     if (!election->config->efficiency && !vouches(step)) {
         expiry_ns += election->config->margin_ns / 2; /* whoever can lead at once goes first */
     }
-    return expiry_ns < most_ns ? expiry_ns : most_ns;
+    /* Not in between either: whoever cannot lead at once would come before those who can. */
+    bool after_expiry = most_ns > reply->expires_in_ns;
+    return expiry_ns < most_ns || after_expiry ? expiry_ns : most_ns;
 }
 
 static void acquired_no(struct step *step) {

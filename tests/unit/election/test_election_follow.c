@@ -119,6 +119,18 @@ static void after_another_release_those_who_can_vouch_go_first(void **state) {
     assert_true(slept_ns(&driver) <= 1 * MS);
 }
 
+/* The cap of the sleep must not wake it between the expiry and its own turn. */
+static void the_cap_does_not_let_it_come_before_its_turn(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver); /* ttl 10 s, margin 2 s: a cap of 3.3 s, a turn 1 s after the expiry */
+    driver_follow(&driver, 2800 * MS);
+    assert_true(slept_ns(&driver) >= 3800 * MS);
+    driver_config(&driver);
+    driver_follow(&driver, 9 * S);
+    assert_true(slept_ns(&driver) <= 10 * S / 3);
+}
+
 /* A lock file tells no time: nobody can vouch, so nobody has to be let through first. */
 static void without_a_clock_nobody_goes_first(void **state) {
     (void)state;
@@ -377,6 +389,7 @@ int main(void) {
         cmocka_unit_test(a_foreign_value_is_reported_and_looked_at_each_second),
         cmocka_unit_test(a_clean_release_wakes_everybody_at_once),
         cmocka_unit_test(after_another_release_those_who_can_vouch_go_first),
+        cmocka_unit_test(the_cap_does_not_let_it_come_before_its_turn),
         cmocka_unit_test(without_a_clock_nobody_goes_first),
         cmocka_unit_test(a_hint_never_lengthens_the_sleep),
         cmocka_unit_test(a_hint_during_an_acquire_is_kept),

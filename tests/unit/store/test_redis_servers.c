@@ -4,7 +4,7 @@
 #include "store/redis/scripts.h"
 
 /* What a server must allow, and nothing more. */
-#define LEAST_RIGHTS "~gavel:* +eval +get +pttl +set +pexpire +del +hmget +hset +time"
+#define LEAST_RIGHTS "~gavel:* +eval +get +pttl +set +pexpire +pexpireat +del +hmget +hset +time"
 
 static void login_with(struct kit *kit, const char *rights) {
     char command[256];

@@ -202,9 +202,10 @@ static void scripts_may_be_flushed(void **state) {
 
 static void only_eval_is_needed(void **state) {
     struct all *all = *state;
-    redis_server_run(all->server,
-                     "ACL SETUSER narrow reset on nopass ~gavel:* +eval +get +pttl +set +pexpire "
-                     "+del +hmget +hset +time");
+    redis_server_run(
+        all->server,
+        "ACL SETUSER narrow reset on nopass ~gavel:* +eval +get +pttl +set +pexpire +pexpireat "
+        "+del +hmget +hset +time");
     snprintf(all->shop.url, sizeof all->shop.url, "redis://narrow@127.0.0.1:%u", all->server->port);
     shop_open(&all->shop);
     struct store_request request = shop_request(0, 1);

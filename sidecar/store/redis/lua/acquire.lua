@@ -66,10 +66,10 @@ end
 local text = how == 'none' and table.concat({how, doubt}, ' ') or how
 -- The record first: if the lease cannot be written after it, one token and a proof are lost, but
 -- no token can be given out twice.
-problem = write_record(state, nonce, token, state.now_us + lasts * 1000, longest, text)
+problem = write_record(state, nonce, token, end_us(state, lasts), longest, text)
 if problem then
   return problem
 end
-write_lease(nonce, token, ttl, identity)
+write_lease(state, nonce, token, ttl, identity)
 return answer('yes', state, token, math.max(ttl, record.ttl), how, doubt,
   how == 'end' and record.ends or '0')

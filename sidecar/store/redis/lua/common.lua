@@ -108,6 +108,17 @@ local function read_record(state)
   return nil
 end
 
+-- A lease ends at a millisecond that is fixed by the one TIME of the script, whatever the script
+-- itself takes; a key is there until that millisecond is over, and that is the recorded end. A
+-- follower that sees the lease held never sees it after its end.
+local function expiry_ms(state, ttl)
+  return math.floor(state.now_us / 1000) + ttl
+end
+
+local function end_us(state, ttl)
+  return (expiry_ms(state, ttl) + 1) * 1000
+end
+
 -- Everything there is to know, read once; or nil and an error.
 local function look(nonce)
   local state = {}
@@ -185,26 +196,27 @@ local function write_record(state, nonce, token, ends, longest, how)
   return failed(reply) and reply or nil
 end
 
-local function write_lease(nonce, token, ttl, identity)
+local function write_lease(state, nonce, token, ttl, identity)
   redis.call('SET', LEASE, table.concat({nonce, dec(token), dec(ttl), identity}, ' '),
     'PX', dec(ttl))
+  redis.call('PEXPIREAT', LEASE, dec(expiry_ms(state, ttl)))
 end
 
 -- Extends our lease: the expiry first, which full memory cannot refuse, then the record. A record
 -- that is not about this grant is written anew and proves nothing. The recorded end never goes back
 -- within a grant: it may stand for an older lease. Returns an error of the record.
 local function extend(state, ttl, wait, token, how)
-  redis.call('PEXPIRE', LEASE, dec(ttl))
+  redis.call('PEXPIREAT', LEASE, dec(expiry_ms(state, ttl)))
   local record = state.record
   if record.corrupt then
     return nil
   end
   local longest = math.max(record.ttl, ttl)
-  local ends = state.now_us + ttl * 1000
+  local ends = end_us(state, ttl)
   if not named(state) then
     how = table.concat({'none', no_proof(state)}, ' ')
     longest = math.max(longest, math.min(wait, TTL_MAX_MS))
-    ends = state.now_us + math.max(longest, wait) * 1000
+    ends = end_us(state, math.max(longest, wait))
   end
   if record.complete and (record.nonce == state.nonce or record.server == state.server) then
     ends = math.max(ends, tonumber(record.ends))

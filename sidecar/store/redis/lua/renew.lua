@@ -30,6 +30,6 @@ if raise then
   if problem then
     return problem -- a token that nothing remembers must not be used
   end
-  write_lease(nonce, token, ttl, state.identity)
+  write_lease(state, nonce, token, ttl, state.identity)
 end
 return answer('yes', state, token, math.max(state.record.ttl, ttl))
