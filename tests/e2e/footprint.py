@@ -35,13 +35,13 @@ def empty_program_kib(program, folder):
     with."""
     source, binary = os.path.join(folder, "empty.c"), os.path.join(folder, "empty")
     with open(source, "w") as f:
-        f.write("#include <unistd.h>\nint main(void) { return pause(); }\n")
+        f.write("#include <unistd.h>\n"
+                "int main(void) { return write(1, \"\", 1) == 1 ? pause() : 1; }\n")
     subprocess.run(["cc", "-o", binary, source, "-Wl,--no-as-needed", *libraries_of(program)],
                    check=True)
-    with subprocess.Popen([binary]) as process:
+    with subprocess.Popen([binary], stdout=subprocess.PIPE) as process:
         try:
-            wait_until(lambda: "pause" in open(f"/proc/{process.pid}/wchan").read()
-                       or status_field(process.pid, "voluntary_ctxt_switches") > 0, 5)
+            process.stdout.read(1)  # it is in main(), all libraries are loaded
             return status_field(process.pid, "VmRSS")
         finally:
             process.kill()

@@ -40,6 +40,7 @@ class History:
         self.leader_answers = 0
         self._now = 0
         self._stopped = set()
+        self._reported = collections.Counter()
 
     def add(self, answer):
         """Takes one answer; they must come ordered by `receive`."""
@@ -50,8 +51,9 @@ class History:
             return
         self.leader_answers += 1
         if answer.deadline < answer.send:
-            self._report(f"{answer.replica} answered leader {answer.token} although its deadline "
-                         f"was over {answer.send - answer.deadline} ns before it was asked")
+            self._report("late answer",
+                         f"{answer.replica} answered leader {answer.token}, its deadline was "
+                         f"over {answer.send - answer.deadline} ns before it was asked")
         grant = self._grant_of(answer)
         if answer.replica in self._stopped:
             answer = dataclasses.replace(answer, deadline=min(answer.deadline, answer.receive))
@@ -74,9 +76,10 @@ class History:
     def resume_readers(self, replica):
         self._stopped.discard(replica)
 
-    def _report(self, text):
-        if len(self.violations) < 100:
-            self.violations.append(text)
+    def _report(self, kind, text):
+        self._reported[kind] += 1
+        if self._reported[kind] <= 25:  # the first ones tell all
+            self.violations.append(f"{kind}: {text}")
 
     def _grant_of(self, answer):
         grant = self.grants.get(answer.token)
@@ -84,7 +87,8 @@ class History:
             grant = Grant(answer.replica, answer.token, answer.send, answer.receive)
             self.grants[answer.token] = grant
         elif grant.replica != answer.replica:
-            self._report(f"token {answer.token} came from {grant.replica} and {answer.replica}")
+            self._report("shared token",
+                         f"{answer.token} came from {grant.replica} and {answer.replica}")
         return grant
 
     def _check_overlap(self, answer):
@@ -96,7 +100,7 @@ class History:
             for older in other.live:
                 if older.deadline > answer.receive and older.receive < answer.deadline:
                     self._report(
-                        f"two leaders: {older.replica} ({older.token}) answered at "
+                        "two leaders", f"{older.replica} ({older.token}) answered at "
                         f"{older.receive}, valid until {older.deadline}; {answer.replica} "
                         f"({answer.token}) answered at {answer.receive}, valid until "
                         f"{answer.deadline}")
@@ -106,7 +110,8 @@ class History:
         """Tokens rise: nobody hears an older one in answer to a question asked later."""
         for other in self.grants.values():
             if other.token > answer.token and other.first_receive < answer.send:
-                self._report(f"tokens fell: {answer.replica} answered {answer.token} after "
+                self._report("tokens fell",
+                             f"{answer.replica} answered {answer.token} after "
                              f"{other.replica} had answered {other.token}")
                 return
 

@@ -49,6 +49,7 @@ class Fake:
         self.http_port = self.servers[1].server_port
         for server in self.servers:
             server.daemon_threads = True
+            server.handle_error = lambda *_: None  # clients just go away
             threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
 
     def line(self):

@@ -45,10 +45,10 @@ void checks_token_issued(struct world *world, const struct lock_request *request
 /* The record did not know the older token, and the clock had not come so far when this one was
  * issued. One that was issued before a wait is issued anew after it: there the clock of now counts.
  */
-static bool excused(const struct world *world, const struct host *host, const struct minted *minted,
+static bool excused(const struct world *world, bool waited, const struct minted *minted,
                     uint64_t older) {
     uint64_t clock_ms = minted->clock_ms;
-    if (host->waited && world->now_ns - minted->at_ns > world->plan.ttl_most_ns * 9 / 10) {
+    if (waited && world->now_ns - minted->at_ns > world->plan.ttl_most_ns * 9 / 10) {
         clock_ms = (uint64_t)(model_store_now_us(&world->store, world->now_ns) / 1000);
     }
     return minted->recorded < older && clock_ms <= older;
@@ -59,13 +59,13 @@ static bool follows(struct world *world, const struct host *host, const struct m
     if (memcmp(other->nonce, minted->nonce, NONCE_BYTES) == 0) {
         return other->token == minted->token; /* a grant carries one token */
     }
-    if (other->order > minted->order) {
-        return other->token > minted->token;
-    }
-    if (minted->token > other->token) {
+    bool later = minted->order > other->order;
+    if (minted->token != other->token && later == (minted->token > other->token)) {
         return true;
     }
-    if (excused(world, host, minted, other->token)) {
+    const struct minted *younger = later ? minted : find(world, other->token, other->nonce);
+    if (younger &&
+        excused(world, later && host->waited, younger, later ? other->token : minted->token)) {
         world_count(world, STAT_TOKENS_EXCUSED);
         return true;
     }

@@ -58,6 +58,7 @@ static inline int kit_begin(void **state) {
         (struct store_setup){.identity = "pod-a", .ttl_ns = 10 * NS_PER_S, .token_floor = 0};
     kit->context = redis_server_connect(kit->server);
     assert_non_null(kit->context);
+    redis_server_run(kit->server, "CONFIG SET maxmemory 0"); /* whatever a failed test left */
     redis_server_run(kit->server, "FLUSHALL");
     return 0;
 }
@@ -138,6 +139,13 @@ static inline long long kit_pttl(struct kit *kit) {
     long long left = reply->integer;
     freeReplyObject(reply);
     return left;
+}
+
+/* As if the last renewal had been 9 seconds ago: no test may hope that the clock has moved on between
+ * two commands. */
+static inline void kit_age(struct kit *kit) {
+    redis_server_run(kit->server, "PEXPIRE %s 1000", kit->names.lease);
+    redis_server_run(kit->server, "HINCRBY %s end -9000000", kit->names.record);
 }
 
 /* The lease's value, "" when there is none; good until the next call. */
