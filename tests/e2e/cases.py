@@ -3,7 +3,7 @@
 import hashlib
 import os
 
-from kit.clock import MS, wait_until
+from kit.clock import MS, boottime_ns, wait_until
 from kit.latency import Latency
 from kit.sidecar import GAVELCTL, run
 
@@ -72,14 +72,18 @@ class Host:
     def __init__(self, ttl_ms):
         self._latency = Latency()
         self._bound_ns = ttl_ms * MS // 8
+        self._since = boottime_ns()
 
-    def kept(self, share, since, until):
-        """A leader that stepped down without need, on a host that had time for it."""
-        late_ns = self._latency.worst_ns(since, until)
+    def kept(self, observer, sidecar, election="a"):
+        """It led on one grant without a gap since the observer was made or restarted."""
+        late_ns = self._latency.worst_ns(self._since, boottime_ns())
         if late_ns > self._bound_ns:
             print(f"not judged: the host was late by {late_ns // MS} ms")
             return
-        assert share >= 0.99, f"led {share:.1%} of the time"
+        share = observer.share(sidecar, election)
+        tokens = observer.tokens(election)
+        assert share >= 0.99 and len(tokens) == 1, \
+            f"led {share:.1%} of the time, {tokens}:\n{sidecar.log()[-3000:]}"
 
     def close(self):
         self._latency.close()

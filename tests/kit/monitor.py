@@ -57,7 +57,8 @@ class Monitor:
 
     def wait_script(self, *parts, after=0, timeout=10):
         """The first such call that comes after so many."""
-        return wait_until(lambda: self.scripts(*parts)[after:], timeout, f"a script with {parts}")[0]
+        return wait_until(lambda: self.scripts(*parts)[after:], timeout,
+                          f"a script with {parts}")[0]
 
     def close(self):
         try:
