@@ -24,6 +24,8 @@ class Command:
 class Monitor:
     def __init__(self, redis):
         self.commands = []
+        self._redis = redis
+        self._marks = 0
         self._socket = socket.create_connection(("127.0.0.1", redis.port))
         self._socket.sendall(b"*1\r\n$7\r\nMONITOR\r\n")
         self._file = self._socket.makefile("rb")
@@ -46,7 +48,8 @@ class Monitor:
                 and all(p in c.rest for p in parts)]
 
     def inside(self, call):
-        """What that call of a script did."""
+        """What that call of a script did, to its end."""
+        self.catch_up()
         commands = list(self.commands)
         done = []
         for command in commands[commands.index(call) + 1:]:
@@ -54,6 +57,13 @@ class Monitor:
                 break
             done.append(command)
         return done
+
+    def catch_up(self):
+        """Until all is there that the server was told before this."""
+        self._marks += 1
+        mark = f"mark-{self._marks}-"
+        self._redis.cli("ECHO", mark)
+        wait_until(lambda: any(mark in c.rest for c in self.commands[-200:]), 5, "the mark")
 
     def wait_script(self, *parts, after=0, timeout=10):
         """The first such call that comes after so many."""
