@@ -1,28 +1,8 @@
-"""What the tests of Redis' failures share: words of the status, scripts on the wire."""
-
-import hashlib
-import os
+"""What the tests of Redis' failures share: what an operator is told, who kept leading."""
 
 from kit.clock import MS, boottime_ns, wait_until
 from kit.latency import Latency
 from kit.sidecar import GAVELCTL, run
-
-LUA = os.path.join(os.path.dirname(__file__), "..", "..", "sidecar", "store", "redis", "lua")
-
-
-def _script(name):
-    text = b""
-    for part in ("common", name):
-        with open(os.path.join(LUA, part + ".lua"), "rb") as f:
-            text += f.read()
-    return text
-
-
-def is_script(name):
-    """Whether bytes on the wire call that script: acquire, renew or release."""
-    body = _script(name)
-    sha1 = hashlib.sha1(body).hexdigest().encode()
-    return lambda data: sha1 in data or body in data
 
 
 def told(sidecar, election="", warning=None, timeout=10, **members):

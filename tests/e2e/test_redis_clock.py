@@ -3,11 +3,12 @@ clock can tell: nobody leads on a lease that is not there, tokens rise, and it i
 
 import pytest
 
-from e2e.cases import Host, is_script, leader_of, logged, nonce_of, pending_detail, told
+from e2e.cases import Host, leader_of, logged, nonce_of, pending_detail, told
 from kit.clock import MS, S, boottime_ns, wait_until
 from kit.clockshim import ClockShim
 from kit.redis_server import Redis
 from kit.relay import REQUEST, Relay
+from kit.scripts import is_script
 
 TTL = ("--ttl", "1s")
 TTL_NS = 1 * S
@@ -113,7 +114,7 @@ class Sent:
         self.at = []
         self._good_for_ns = good_for_ns
         self._reply_after_ns = reply_after_ns
-        wanted = [is_script("acquire"), is_script("renew")]
+        wanted = [is_script("acquire")("renew")]
 
         def tap(direction, data, arrived_ns):
             if direction == REQUEST and any(w(data) for w in wanted):

@@ -6,9 +6,10 @@ import threading
 
 import pytest
 
-from e2e.cases import is_script, leader_of, logged, nonce_of, told
-from kit.clock import MS, S, boottime_ns, wait_until
+from e2e.cases import leader_of, logged, nonce_of, told
+from kit.clock import S, boottime_ns, wait_until
 from kit.relay import Relay
+from kit.scripts import is_script
 from kit.sidecar import Sidecar
 
 TTL = ("--ttl", "1s", "--valid-for", "200ms")
