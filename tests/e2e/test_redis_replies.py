@@ -6,7 +6,7 @@ import concurrent.futures
 import pytest
 
 from e2e.cases import logged, told
-from kit.clock import MS, boottime_ns, wait_until
+from kit.clock import MS, S, boottime_ns, wait_until
 from kit.resp import Resp
 from kit.scripted import SERVER, Scripted, bulk
 
@@ -94,6 +94,8 @@ def test_no_strange_answer_starts_a_grant(scripted, start):
     logged(a, "an answer of a strange shape: this is not what gavel talks to")
     assert not a.event("state", to="leader") and not a.event("state", to="pending")
     assert a.process.poll() is None
+    seconds = (boottime_ns() - a.started_ns) / S
+    assert len(a.event("store-connected")) <= seconds + 1 < scripted.accepted
     scripted.answers.clear()
     assert a.wait_leader().token > TOKEN
 

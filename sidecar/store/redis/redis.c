@@ -18,6 +18,7 @@
 /* How much of its time an acquire waits until the releases are listened to. */
 #define HOLD_SHARE 4
 #define LOG_EVERY_MS 10000
+#define OPENED_EVERY_MS 1000
 
 struct pending {
     enum store_event_type type;
@@ -37,6 +38,7 @@ struct redis_store {
     size_t troubled; /* the election that `problem` is about; the count: all of them */
     struct redis_steps steps;
     struct log_limit steps_limit;
+    struct log_limit opened_limit;
     char server[SERVER_ID_MAX]; /* the last that answered */
     bool connected_before;
     void (*closed)(void *context);
@@ -125,8 +127,12 @@ static void on_opened(void *context) {
         store->setup.status->reconnects++;
     }
     store->connected_before = true;
-    log_event(LOG_INFO, "store-connected",
-              LOG_NUMBER("reconnects", store->setup.status->reconnects));
+    uint64_t suppressed = 0; /* a server that talks nonsense is connected to again and again */
+    if (log_allow(&store->opened_limit, OPENED_EVERY_MS, &suppressed)) {
+        log_event(LOG_INFO, "store-connected",
+                  LOG_NUMBER("reconnects", store->setup.status->reconnects),
+                  LOG_NUMBER("suppressed", suppressed));
+    }
     redis_subscriber_kick(&store->subscriber, 0);
 }
 
