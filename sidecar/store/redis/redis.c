@@ -85,6 +85,24 @@ static struct redis_command on_request(void *context, size_t op, bool body) {
                                 body);
 }
 
+/* What people have to know of an answer that is right in itself. */
+static void note_strange(struct redis_store *store, size_t op, struct store_event *event) {
+    bool no = event->reply.outcome == OUTCOME_NO;
+    if (no && event->reply.reason == REASON_FOREIGN_VALUE) {
+        snprintf(event->text, sizeof event->text, "%.100s holds a value that gavel did not write",
+                 store->names[op].lease);
+        set_problem(store, op, event->text);
+    } else if (store->steps.stands) {
+        static const char words[] = "the server's clock stands still: no lease in it runs out";
+        set_problem(store, store->setup.election_count, words);
+        if (no) { /* that is what this candidate waits for */
+            snprintf(event->text, sizeof event->text, "%s", words);
+        }
+    } else {
+        clear_problem(store, op);
+    }
+}
+
 static bool on_answer(void *context, size_t op, struct instant sent, const redisReply *answer) {
     struct redis_store *store = context;
     struct store_event event = {.type = store->pending[op].type, .election = op};
@@ -96,13 +114,7 @@ static bool on_answer(void *context, size_t op, struct instant sent, const redis
     memcpy(store->server, event.reply.server, sizeof store->server);
     watch_clock(store, &event.reply);
     store->setup.status->up = true;
-    if (event.reply.reason == REASON_FOREIGN_VALUE && event.reply.outcome == OUTCOME_NO) {
-        snprintf(event.text, sizeof event.text, "%.100s holds a value that gavel did not write",
-                 store->names[op].lease);
-        set_problem(store, op, event.text);
-    } else {
-        clear_problem(store, op);
-    }
+    note_strange(store, op, &event);
     store->setup.on_event(store->setup.context, &event);
     return true;
 }
