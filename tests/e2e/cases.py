@@ -52,18 +52,17 @@ class Host:
     def __init__(self, ttl_ms):
         self._latency = Latency()
         self._bound_ns = ttl_ms * MS // 8
-        self._since = boottime_ns()
 
-    def kept(self, observer, sidecar, election="a"):
+    def kept(self, observer, sidecar, election="a", what=""):
         """It led on one grant without a gap since the observer was made or restarted."""
-        late_ns = self._latency.worst_ns(self._since, boottime_ns())
+        late_ns = self._latency.worst_ns(observer.since, boottime_ns())
         if late_ns > self._bound_ns:
-            print(f"not judged: the host was late by {late_ns // MS} ms")
+            print(f"{what} not judged: the host was late by {late_ns // MS} ms")
             return
         share = observer.share(sidecar, election)
         tokens = observer.tokens(election)
         assert share >= 0.99 and len(tokens) == 1, \
-            f"led {share:.1%} of the time, {tokens}:\n{sidecar.log()[-3000:]}"
+            f"{what}: led {share:.1%} of the time, {tokens}:\n{sidecar.log()[-3000:]}"
 
     def close(self):
         self._latency.close()

@@ -51,6 +51,7 @@ class Observer:
         self._lines = [_Line(s) for s in sidecars]
         self._asked = collections.Counter()
         self._led = collections.Counter()
+        self.since = boottime_ns()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -77,6 +78,7 @@ class Observer:
 
     def restart(self):
         """Counts from now on."""
+        self.since = boottime_ns()
         self._asked.clear()
         self._led.clear()
 
