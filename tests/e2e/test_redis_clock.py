@@ -100,6 +100,9 @@ def test_a_suspended_host_wakes_up_as_no_leader(redis, relay, shim, start, sampl
         assert asking.recv(200) == b"follower -\n"
         while lines.readline().startswith(b"leader "):
             pass
+    # Over for good, by BOOTTIME; not merely in doubt, by the wall clock.
+    ended = wait_until(lambda: a.event("state", **{"from": "leader"}), 5)[0]
+    assert ended["to"] == "unknown" and ended["reason"] in ("deadline", "paused"), ended
     told(a, state="unknown", leader=False)
     assert b.wait_leader(15).token > first.token
     relay.thaw()
@@ -114,7 +117,7 @@ class Sent:
         self.at = []
         self._good_for_ns = good_for_ns
         self._reply_after_ns = reply_after_ns
-        wanted = [is_script("acquire")("renew")]
+        wanted = [is_script("acquire"), is_script("renew")]
 
         def tap(direction, data, arrived_ns):
             if direction == REQUEST and any(w(data) for w in wanted):

@@ -92,19 +92,17 @@ def test_an_old_snapshot_brings_an_old_lock_back(redis, start, sample):
     redis.cli("DEL", redis.lease_key("a"))
     pods = [start(f"pod-{i}", *TTL) for i in "ab"]
     a = leader_of(pods)
-    b = next(p for p in pods if p is not a)
     sampler = sample(pods)
     first = sampler.wait_for_leader(0)
     redis.kill()
     redis.start()
     since = boottime_ns()
-    assert redis.lease() == old_value and redis.cli("PTTL", redis.lease_key("a")) > 500000
-    told(b, state="follower", reason="held-by-other", holder="pod-old")
     wait_until(lambda: [p for p in pods if p.event("warning", code="key-without-expiry")], 5)
     ended = wait_until(lambda: [e for e in a.event("state") if e["from"] == "leader"], 10)[0]
-    assert ended["reason"] in ("renewal-refused", "deadline")
-    assert 0 < redis.cli("PTTL", redis.lease_key("a")) <= 1000
+    if ended["reason"] != "deadline":  # that, where the restart took too long
+        assert (ended["reason"], ended["holder"]) == ("renewal-refused", "pod-old")
     taken = wait_until(lambda: [c for c in sampler.changes if c.token > first.token], 10)[0]
+    # Ten minutes lay there: it was given the second of its own ttl.
     assert taken.receive - since >= TTL_NS
     assert nonce_of(redis.lease()) != nonce_of(old_value)
     sampler.stop()
@@ -137,6 +135,10 @@ def test_the_lock_is_evicted_when_memory_is_full(redis, start, sample):
     sampler.stop()
 
 
+def renewed(sidecar, election):
+    return sidecar.metrics()['gavel_last_renewal_timestamp_seconds{election="%s"}' % election]
+
+
 def test_a_corrupt_record_lets_nobody_take_the_lock(redis, start, observe, closing):
     """A script that failed half way would leave a lock without a token. It is mended by hand only:
     a guess could give a token out twice. Whoever leads already leads on."""
@@ -152,6 +154,7 @@ def test_a_corrupt_record_lets_nobody_take_the_lock(redis, start, observe, closi
     a.wait_leader(election="leading")
     asked, host = observe([a], ["leading"]), closing(Host(1000))
     replace(redis, redis.record_key("leading"), "SET", "no hash")
+    renewals = renewed(a, "leading")
     for name in bad:
         told(a, name, state="unknown", token=None, reason="store-refused",
              detail="the store answers with an error")
@@ -161,6 +164,10 @@ def test_a_corrupt_record_lets_nobody_take_the_lock(redis, start, observe, closi
         logged(a, f'"election":"{name}"', what)
     assert [redis.lease(n) for n in bad] == [None] * len(bad)
     assert {n: redis.cli("DUMP", records[n]) for n in bad} == dumps
+    # Not by what it was granted: by two renewals that could not write the record.
+    for _ in range(2):
+        wait_until(lambda: renewed(a, "leading") > renewals, 5, "a renewal")
+        renewals = renewed(a, "leading")
     host.kept(asked, a, "leading")
     for name, command in bad.items():
         if command[0] == "HSET":
@@ -183,18 +190,23 @@ def kill_clients(redis):
 
 def test_every_connection_is_in_its_database_before_anything_else(redis, monitor, start, observe,
                                                                   closing):
-    pods = [start(f"pod-{i}", "--ttl", "2s", store=redis.url + "/2") for i in "ab"]
-    leader = leader_of(pods)
-    asked, host = observe(pods), closing(Host(2000))
-    for round_ in range(1, 5):
+    a = start("pod-a", "--ttl", "1500ms", store=redis.url + "/2")
+    a.wait_leader()
+    nonce = nonce_of(monitor.scripts("pod-a")[0].rest.split('"')[9])
+    b = start("pod-b", "--ttl", "1500ms", store=redis.url + "/2")
+    b.wait_state("follower")
+    asked, host = observe([a, b]), closing(Host(1500))
+    for _ in range(2):
+        before = {pod: pod.metrics()["gavel_store_reconnects_total"] for pod in (a, b)}
         kill_clients(redis)
-        for pod in pods:
-            wait_until(lambda: pod.metrics()["gavel_store_reconnects_total"] >= round_, 10)
+        for pod, part in ((a, nonce), (b, "pod-b")):
+            wait_until(lambda: pod.metrics()["gavel_store_reconnects_total"] > before[pod], 10)
+            monitor.wait_script(part, after=len(monitor.scripts(part)))
     monitor.catch_up()
     calls = monitor.scripts(redis.lease_key("a"))
-    assert len(calls) > 10 and {c.database for c in calls} == {2}
+    assert len(calls) > 6 and {c.database for c in calls} == {2}
     assert redis.cli("DBSIZE") == 0
-    host.kept(asked, leader)
+    host.kept(asked, a)
     asked.check()
 
 

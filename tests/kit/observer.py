@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 
-from kit.clock import boottime_ns
+from kit.clock import boottime_ns, wait_until
 from kit.history import Answer, History
 
 PAUSE_S = 0.005
@@ -85,7 +85,7 @@ class Observer:
     def share(self, sidecar, election):
         """The share of its answers since then that said leader."""
         who = (sidecar.identity, election)
-        assert self._asked[who] > 20, f"hardly asked: {self._asked}"
+        wait_until(lambda: self._asked[who] > 20, 10, f"{who} has been asked")
         return self._led[who] / self._asked[who]
 
     def tokens(self, election):
