@@ -208,9 +208,20 @@ static void redis_close(struct store *base, void (*closed)(void *context), void 
     redis_resolver_cancel(&store->resolver);
 }
 
+static bool parse_url(const char *text, struct redis_url *url, struct error *error) {
+    if (!redis_url_parse(text, url, error)) {
+        return false;
+    }
+    if (url->tls || url->sentinel) {
+        error_set(error, "store URL: this build knows neither TLS nor Sentinel");
+        return false;
+    }
+    return true;
+}
+
 static bool redis_check(const char *url, struct error *error) {
     struct redis_url parsed;
-    bool right = redis_url_parse(url, &parsed, error);
+    bool right = parse_url(url, &parsed, error);
     explicit_bzero(&parsed, sizeof parsed);
     return right;
 }
@@ -266,7 +277,7 @@ static struct store *redis_open(const struct store_setup *setup, struct error *e
     store->base.ops = &redis_store_ops;
     store->setup = *setup;
     store->troubled = setup->election_count;
-    if (!redis_url_parse(setup->url, &store->url, error) || !init_names(store, error)) {
+    if (!parse_url(setup->url, &store->url, error) || !init_names(store, error)) {
         free(store->names);
         explicit_bzero(&store->url, sizeof store->url);
         free(store);
