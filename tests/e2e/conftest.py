@@ -3,6 +3,9 @@ import tempfile
 
 import pytest
 
+from kit.clock import wait_until
+from kit.monitor import Monitor
+from kit.observer import Observer
 from kit.ports import free_port
 from kit.redis_server import Redis
 from kit.relay import Relay
@@ -61,3 +64,27 @@ def start(folder, closing, request):
 @pytest.fixture
 def sample(closing):
     return lambda sidecars, **kwargs: closing(Sampler(sidecars, **kwargs))
+
+
+@pytest.fixture
+def link(redis, closing):
+    """What replication goes through."""
+    redis.cli("CONFIG", "SET", "repl-diskless-sync-delay", "0")
+    return closing(Relay(redis.port))
+
+
+@pytest.fixture
+def replica(link, folder, closing):
+    server = closing(Redis(folder + "/replica", ["--replicaof", f"127.0.0.1 {link.port}"]))
+    wait_until(lambda: "master_link_status:up" in server.cli("INFO", "replication"), 10)
+    return server
+
+
+@pytest.fixture
+def observe(closing):
+    return lambda sidecars, elections=None: closing(Observer(sidecars, elections))
+
+
+@pytest.fixture
+def monitor(redis, closing):
+    return closing(Monitor(redis))

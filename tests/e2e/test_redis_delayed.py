@@ -3,12 +3,9 @@ last lease ended, a grant waits for W before it leads."""
 
 import signal
 
-import pytest
-
 from kit.clock import MS, S, boottime_ns, wait_until
 from kit.clockshim import ClockShim
 from kit.redis_server import Redis
-from kit.relay import Relay
 
 TTL = ("--ttl", "1500ms")
 TTL_NS = 1500 * MS
@@ -98,20 +95,6 @@ def test_a_grant_that_never_led_is_released_without_the_clean_mark(redis, start)
     b.wait_leader(10)
     # W is the longest ttl that the record knows: the 4 s of the grant that never led.
     assert boottime_ns() - since > 3 * S
-
-
-@pytest.fixture
-def link(redis, closing):
-    """What replication goes through."""
-    redis.cli("CONFIG", "SET", "repl-diskless-sync-delay", "0")
-    return closing(Relay(redis.port))
-
-
-@pytest.fixture
-def replica(link, folder, closing):
-    server = closing(Redis(folder + "/replica", ["--replicaof", f"127.0.0.1 {link.port}"]))
-    wait_until(lambda: "master_link_status:up" in server.cli("INFO", "replication"), 10)
-    return server
 
 
 def test_a_replica_promoted_without_the_key(redis, replica, link, start):

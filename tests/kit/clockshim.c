@@ -1,5 +1,6 @@
-/* Preloaded into a server: its wall clock is the true one plus an offset (microseconds) that the
- * test writes into the file named by CLOCKSHIM_FILE. CLOCK_MONOTONIC is left alone. */
+/* Preloaded into a program: each of its clocks is the true one moved by what the test writes into
+ * the file named by CLOCKSHIM_FILE, `anchor + (true - anchor) * rate + offset`. The file has two
+ * tables; the test fills the one that is not in use, then switches. Only raw system calls here. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -10,38 +11,65 @@
 #include <time.h>
 #include <unistd.h>
 
-static volatile const int64_t *offset_us;
+#define NS_PER_S INT64_C(1000000000)
+#define RATE_ONE 1000000
 
-__attribute__((constructor)) static void open_offset(void) {
+struct moved {
+    int64_t anchor_ns;
+    int64_t offset_ns;
+    int64_t rate_ppm;
+};
+
+enum clock { REAL, MONOTONIC, BOOT, CLOCKS };
+
+struct page {
+    int64_t in_use; /* which table */
+    struct moved tables[2][CLOCKS];
+};
+
+static const struct page *page;
+
+__attribute__((constructor)) static void open_page(void) {
     const char *path = getenv("CLOCKSHIM_FILE");
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
-    void *page = mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0);
+    void *mapped = mmap(NULL, sizeof *page, PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
-    if (page != MAP_FAILED)
-        offset_us = page;
+    if (mapped != MAP_FAILED)
+        page = mapped;
 }
 
-static void shift(int64_t *seconds, int64_t *part, int64_t parts_per_us) {
-    int64_t per_second = 1000000 * parts_per_us;
-    int64_t sum = *part + (offset_us ? *offset_us : 0) * parts_per_us;
-    int64_t carry = sum / per_second;
-    if (sum % per_second < 0)
-        carry--;
-    *seconds += carry;
-    *part = sum - carry * per_second;
+static int index_of(clockid_t id) {
+    switch (id) {
+    case CLOCK_REALTIME:
+    case CLOCK_REALTIME_COARSE:
+        return REAL;
+    case CLOCK_MONOTONIC:
+    case CLOCK_MONOTONIC_COARSE:
+    case CLOCK_MONOTONIC_RAW:
+        return MONOTONIC;
+    case CLOCK_BOOTTIME:
+        return BOOT;
+    default:
+        return -1;
+    }
 }
 
 int clock_gettime(clockid_t id, struct timespec *out) {
     int result = (int)syscall(SYS_clock_gettime, id, out);
-    if (result == 0 && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) {
-        int64_t seconds = out->tv_sec, part = out->tv_nsec;
-        shift(&seconds, &part, 1000);
-        out->tv_sec = (time_t)seconds;
-        out->tv_nsec = (long)part;
-    }
-    return result;
+    int index = index_of(id);
+    if (result != 0 || index < 0 || !page)
+        return result;
+    int64_t in_use = __atomic_load_n(&page->in_use, __ATOMIC_ACQUIRE);
+    const struct moved *moved = &page->tables[in_use & 1][index];
+    int64_t since_ns = out->tv_sec * NS_PER_S + out->tv_nsec - moved->anchor_ns;
+    if (moved->rate_ppm != RATE_ONE)
+        since_ns = (int64_t)((__int128)since_ns * moved->rate_ppm / RATE_ONE);
+    int64_t ns = moved->anchor_ns + since_ns + moved->offset_ns;
+    out->tv_sec = (time_t)(ns / NS_PER_S);
+    out->tv_nsec = (long)(ns % NS_PER_S);
+    return 0;
 }
 
 int gettimeofday(struct timeval *restrict out, void *restrict zone) {

@@ -1,8 +1,31 @@
-"""A TCP relay between sidecars and a server: freezes, drops a reply, switches the server."""
+"""A TCP relay between sidecars and a server: freezes, delays, holds what it is told to, drops a
+reply, switches the server."""
 
+import collections
 import selectors
 import socket
 import threading
+
+from kit.clock import MS, boottime_ns
+
+REQUEST, REPLY = "request", "reply"
+TURN_S = 0.002  # how often what waits is looked at
+
+
+class _Pair:
+    """A client's connection and the one to the server that belongs to it."""
+
+    def __init__(self, client, server):
+        self.client, self.server = client, server
+        self.held = False
+        self.waiting = {REQUEST: collections.deque(), REPLY: collections.deque()}
+
+    def shut(self):
+        for end in (self.client, self.server):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
 
 class Relay:
@@ -13,10 +36,13 @@ class Relay:
         self._lock = threading.Lock()
         self._pairs = set()
         self._closing = False
-        self._open = threading.Event()  # cleared: frozen
-        self._open.set()
+        self._frozen = False
+        self._delay_ns = {REQUEST: 0, REPLY: 0}
         self._before_reply = None
+        self._to_hold = None
         self.dropped = 0
+        self.holding = 0  # requests held by hold_request_when, since the last thaw
+        self.tap = None   # tap(direction, data, arrived_ns): is shown all that comes in
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
 
@@ -26,10 +52,32 @@ class Relay:
 
     def freeze(self):
         """Nothing passes in either direction, connections stay."""
-        self._open.clear()
+        self._frozen = True
+
+    def freeze_connections(self):
+        """The same for the connections that there are now; new ones pass."""
+        with self._lock:
+            for pair in self._pairs:
+                pair.held = True
+
+    def hold_request_when(self, condition):
+        """The first request whose bytes meet the condition stays here, and so does all that comes
+        after it on its connection; other connections pass."""
+        with self._lock:
+            self._to_hold = condition
 
     def thaw(self):
-        self._open.set()
+        """All goes on, in order: what a client sent that has gone by now arrives too."""
+        with self._lock:
+            self._to_hold = None
+            self.holding = 0
+            for pair in self._pairs:
+                pair.held = False
+        self._frozen = False
+
+    def delay(self, request_ms=0, reply_ms=0):
+        """From now on what comes in passes that much later."""
+        self._delay_ns = {REQUEST: request_ms * MS, REPLY: reply_ms * MS}
 
     def drop_reply_when(self, condition):
         """The first reply for which the condition holds is thrown away, its connection closed."""
@@ -49,21 +97,13 @@ class Relay:
         with self._lock:
             pairs = list(self._pairs)
         for pair in pairs:
-            self._shut(pair)
+            pair.shut()
 
     def close(self):
         self._closing = True
         self._listener.close()
         self.thaw()
         self.cut()
-
-    @staticmethod
-    def _shut(pair):
-        for end in pair:
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
     def _accept(self):
         while not self._closing:
@@ -82,31 +122,60 @@ class Relay:
         server.settimeout(None)
         for end in (client, server):
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        pair = (client, server)
+        pair = _Pair(client, server)
         with self._lock:
             self._pairs.add(pair)
         try:
-            self._copy(client, server)
+            self._copy(pair)
         except OSError:
             pass
         finally:
             with self._lock:
                 self._pairs.discard(pair)
-            self._shut(pair)
+            pair.shut()
             client.close()
             server.close()
 
-    def _copy(self, client, server):
+    def _copy(self, pair):
         with selectors.DefaultSelector() as ready:
-            ready.register(client, selectors.EVENT_READ, server)
-            ready.register(server, selectors.EVENT_READ, client)
+            ready.register(pair.client, selectors.EVENT_READ, REQUEST)
+            ready.register(pair.server, selectors.EVENT_READ, REPLY)
             while True:
-                for key, _ in ready.select():
-                    data = key.fileobj.recv(65536)
-                    self._open.wait()
-                    if not data or (key.fileobj is server and self._drops()):
-                        return
-                    key.data.sendall(data)
+                waits = any(pair.waiting.values())
+                for key, _ in ready.select(TURN_S if waits else None):
+                    self._take(ready, pair, key)
+                if not all([self._give(pair, REQUEST, pair.server),
+                            self._give(pair, REPLY, pair.client)]):
+                    return
+
+    def _take(self, ready, pair, key):
+        """Bytes that came in, none at the end, wait until they may pass."""
+        try:
+            data = key.fileobj.recv(65536)
+        except OSError:
+            data = b""
+        now = boottime_ns()
+        if not data:
+            ready.unregister(key.fileobj)
+        elif self.tap:
+            self.tap(key.data, data, now)
+        if key.data == REQUEST and data and self._to_hold:
+            with self._lock:
+                if self._to_hold and self._to_hold(data):
+                    self._to_hold = None
+                    self.holding += 1
+                    pair.held = True
+        pair.waiting[key.data].append((now + self._delay_ns[key.data], data))
+
+    def _give(self, pair, direction, to):
+        """Passes on what is due. False: the connection is over."""
+        waiting = pair.waiting[direction]
+        while waiting and not self._frozen and not pair.held and waiting[0][0] <= boottime_ns():
+            _, data = waiting.popleft()
+            if not data or (direction == REPLY and self._drops()):
+                return False
+            to.sendall(data)
+        return True
 
     def _drops(self):
         with self._lock:

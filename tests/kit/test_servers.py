@@ -1,5 +1,8 @@
 """The kit's own servers do what the tests rely on."""
 
+import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -73,3 +76,63 @@ def test_relay_freezes_and_thaws(redis):
         relay.thaw()
         wait_until(lambda: redis.cli("GET", "k") == "2")
     relay.close()
+
+
+def test_relay_holds_one_connection_and_delivers_what_its_client_left_behind(redis):
+    relay = Relay(redis.port)
+    with Resp(relay.port) as other:
+        with Resp(relay.port, timeout=0.2) as resp:
+            resp.call("SET", "k", "1")
+            relay.hold_request_when(lambda data: b"late" in data)
+            with pytest.raises(OSError):
+                resp.call("SET", "k", "late")
+        assert relay.holding == 1
+        assert other.call("GET", "k") == "1"
+    relay.thaw()
+    wait_until(lambda: redis.cli("GET", "k") == "late")
+    relay.close()
+
+
+def test_relay_delays_either_direction(redis):
+    relay = Relay(redis.port)
+    with Resp(relay.port) as resp:
+        resp.call("SET", "k", "0")
+        for number, delay in ((1, {"request_ms": 300}), (2, {"reply_ms": 300})):
+            relay.delay(**delay)
+            since = time.monotonic()
+            resp.call("SET", "k", number)
+            assert time.monotonic() - since >= 0.3
+            relay.delay()
+    with Resp(relay.port, timeout=0.1) as resp:
+        relay.delay(request_ms=10000)
+        with pytest.raises(OSError):
+            resp.call("SET", "k", "never")
+    with Resp(relay.port, timeout=0.3) as resp:
+        relay.delay(reply_ms=10000)
+        with pytest.raises(OSError):
+            resp.call("SET", "k", "carried out")
+        assert redis.cli("GET", "k") == "carried out"
+    relay.close()
+
+
+def test_each_clock_is_moved_alone(tmp_path):
+    shim = ClockShim(tmp_path)
+    program = "import time\nfor _ in range(3):\n input()\n print(time.time(), " \
+              "time.clock_gettime(time.CLOCK_MONOTONIC), time.clock_gettime(time.CLOCK_BOOTTIME)," \
+              " flush=True)\n"
+    with subprocess.Popen([sys.executable, "-c", program], text=True, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, env={**os.environ, **shim.env}) as process:
+        def ahead():
+            process.stdin.write("\n")
+            process.stdin.flush()
+            shown = map(float, process.stdout.readline().split())
+            true = (time.time(), time.clock_gettime(time.CLOCK_MONOTONIC),
+                    time.clock_gettime(time.CLOCK_BOOTTIME))
+            return [round((s - t) / 10) for s, t in zip(shown, true)]
+        assert ahead() == [0, 0, 0]
+        shim.step(-100, monotonic=200, boot=300)
+        assert ahead() == [-10, 20, 30]
+        shim.rate("real", -1000)
+        time.sleep(0.1)
+        shim.rate("real", 1)
+        assert ahead()[0] <= -20

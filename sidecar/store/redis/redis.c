@@ -18,6 +18,7 @@
 /* How much of its time an acquire waits until the releases are listened to. */
 #define HOLD_SHARE 4
 #define LOG_EVERY_MS 10000
+#define OPENED_EVERY_MS 1000
 
 struct pending {
     enum store_event_type type;
@@ -37,6 +38,7 @@ struct redis_store {
     size_t troubled; /* the election that `problem` is about; the count: all of them */
     struct redis_steps steps;
     struct log_limit steps_limit;
+    struct log_limit opened_limit;
     char server[SERVER_ID_MAX]; /* the last that answered */
     bool connected_before;
     void (*closed)(void *context);
@@ -83,6 +85,24 @@ static struct redis_command on_request(void *context, size_t op, bool body) {
                                 body);
 }
 
+/* What people have to know of an answer that is right in itself. */
+static void note_strange(struct redis_store *store, size_t op, struct store_event *event) {
+    bool no = event->reply.outcome == OUTCOME_NO;
+    if (no && event->reply.reason == REASON_FOREIGN_VALUE) {
+        snprintf(event->text, sizeof event->text, "%.100s holds a value that gavel did not write",
+                 store->names[op].lease);
+        set_problem(store, op, event->text);
+    } else if (store->steps.stands) {
+        static const char words[] = "the server's clock stands still: no lease in it runs out";
+        set_problem(store, store->setup.election_count, words);
+        if (no) { /* that is what this candidate waits for */
+            snprintf(event->text, sizeof event->text, "%s", words);
+        }
+    } else {
+        clear_problem(store, op);
+    }
+}
+
 static bool on_answer(void *context, size_t op, struct instant sent, const redisReply *answer) {
     struct redis_store *store = context;
     struct store_event event = {.type = store->pending[op].type, .election = op};
@@ -94,13 +114,7 @@ static bool on_answer(void *context, size_t op, struct instant sent, const redis
     memcpy(store->server, event.reply.server, sizeof store->server);
     watch_clock(store, &event.reply);
     store->setup.status->up = true;
-    if (event.reply.reason == REASON_FOREIGN_VALUE && event.reply.outcome == OUTCOME_NO) {
-        snprintf(event.text, sizeof event.text, "%.100s holds a value that gavel did not write",
-                 store->names[op].lease);
-        set_problem(store, op, event.text);
-    } else {
-        clear_problem(store, op);
-    }
+    note_strange(store, op, &event);
     store->setup.on_event(store->setup.context, &event);
     return true;
 }
@@ -125,8 +139,12 @@ static void on_opened(void *context) {
         store->setup.status->reconnects++;
     }
     store->connected_before = true;
-    log_event(LOG_INFO, "store-connected",
-              LOG_NUMBER("reconnects", store->setup.status->reconnects));
+    uint64_t suppressed = 0; /* a server that talks nonsense is connected to again and again */
+    if (log_allow(&store->opened_limit, OPENED_EVERY_MS, &suppressed)) {
+        log_event(LOG_INFO, "store-connected",
+                  LOG_NUMBER("reconnects", store->setup.status->reconnects),
+                  LOG_NUMBER("suppressed", suppressed));
+    }
     redis_subscriber_kick(&store->subscriber, 0);
 }
 
