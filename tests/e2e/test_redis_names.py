@@ -6,7 +6,6 @@ import pytest
 
 from e2e.told import QUICK, alive, wait_told, within
 from kit.clock import MS, S, boottime_ns, wait_until
-from kit.latency import Latency
 from kit.nameshim import NameShim
 from kit.ports import has_ipv6
 from kit.redis_server import Redis
@@ -14,12 +13,12 @@ from kit.resp import Resp
 from kit.sidecar import TIMING
 
 
-def test_a_name_server_that_hangs_holds_nobody_up(redis, start, folder, sample, closing):
+def test_a_name_server_that_hangs_holds_nobody_up(redis, start, folder, sample, timely):
     """Answers come at once all the time, and one look-up is under way, not one an attempt."""
     names = NameShim(folder, "127.0.0.1")
     a = start("pod-a", *QUICK, store=names.url(redis.port), env=names.env, fixed_port=True)
     token = a.wait_leader().token
-    sampler, latency = sample([a], every_ms=20), closing(Latency())
+    sampler = sample([a], every_ms=20)
     names.hang()
     redis.cli("CLIENT", "KILL", "TYPE", "normal")
     redis.cli("CLIENT", "KILL", "TYPE", "pubsub")
@@ -28,7 +27,7 @@ def test_a_name_server_that_hangs_holds_nobody_up(redis, start, folder, sample, 
         asked = boottime_ns()
         assert a.request("/v1/leader").status in (200, 503)
         assert a.probe("/livez").status == 200
-        took = boottime_ns() - asked - latency.worst_ns(asked, boottime_ns())
+        took = boottime_ns() - asked - timely.worst_ns(asked, boottime_ns())
         assert not TIMING or took < 100 * MS, f"two answers took {took / MS} ms"
     wait_until(lambda: a.event("state", to="unknown", reason="deadline"), 8, "its lease ran out")
     wait_told(a, "store-unreachable", "looking up the name: no answer in time", state="unknown")
@@ -49,7 +48,7 @@ def test_a_name_server_that_hangs_does_not_hold_up_the_end(redis, start, folder)
     assert a.event("stopped")
 
 
-def test_an_unknown_name_is_told_and_asked_for_again(redis, start, folder):
+def test_an_unknown_name_is_told_and_asked_for_again(redis, start, folder, timely):
     names = NameShim(folder)
     a = start("pod-a", *QUICK, store=names.url(redis.port), env=names.env)
     wait_told(a, "store-unreachable", "redis.test", state="unknown")

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from e2e.footprint import status_field
-from e2e.told import QUICK, alive, pair, pause_s, requests, wait_told, within
+from e2e.told import alive, pair, pause_s, requests, wait_told, within
 from kit.clock import boottime_ns, wait_until
 from kit.fake_redis import MUTE, FakeRedis
 from kit.redis_server import Redis
@@ -18,7 +18,7 @@ def connections_made(sidecar):
 
 
 @pytest.mark.parametrize("ending", ["before the start", "killed", "killed with unread requests"])
-def test_connected_within_a_second_of_redis_being_up(redis, start, sample, ending):
+def test_connected_within_a_second_of_redis_being_up(redis, start, sample, ending, timely):
     if ending == "before the start":
         redis.kill()
     a = start("pod-a", "--ttl", "2s", "--mode", "efficiency", fixed_port=True)
@@ -81,7 +81,8 @@ class Frozen:
 
 
 @pytest.mark.parametrize("silence", [Frozen, FullQueue, Silence])
-def test_two_whole_attempts_are_made_before_the_deadline(folder, closing, start, sample, silence):
+def test_two_whole_attempts_are_made_before_the_deadline(folder, closing, start, sample, silence,
+                                                         timely):
     server = closing(FakeRedis() if silence is Silence
                      else Redis(folder + "/redis", ["--tcp-backlog", "1"]))
     a = start("pod-a", "--ttl", "1500ms", "--mode", "efficiency", store=server.url,
@@ -126,7 +127,7 @@ def test_files_and_memory_stay_flat_while_redis_hangs(redis, start):
     wait_until(lambda: a.open_files() <= files + 2, 5)
 
 
-def test_one_failed_renewal_never_loses_the_lease(redis, start, sample):
+def test_one_failed_renewal_never_loses_the_lease(redis, start, sample, timely):
     """In each grant of a process, not only in the first."""
     a = start("pod-a", "--ttl", "1500ms", "--mode", "efficiency", fixed_port=True)
     sampler = sample([a])
@@ -151,7 +152,7 @@ def test_one_failed_renewal_never_loses_the_lease(redis, start, sample):
     sampler.stop()
 
 
-def test_faults_shorter_than_half_the_ttl_cost_nothing(redis, relay, start, sample):
+def test_faults_shorter_than_half_the_ttl_cost_nothing(redis, relay, start, sample, timely):
     leader, follower = pair(start, "1500ms", store=relay.url)
     token = leader.check().token
     sampler = sample([leader, follower], every_ms=2)
@@ -179,3 +180,27 @@ def test_faults_shorter_than_half_the_ttl_cost_nothing(redis, relay, start, samp
     summary = sampler.stop()
     assert summary["grants"] == 1
     assert sampler.share(leader) >= 0.99 and sampler.share(follower) == 0
+
+
+def test_a_master_demoted_on_a_live_connection(redis, relay, folder, closing, start, sample,
+                                               timely):
+    """The way leads to the new master already: it is taken at once, with the lease as it was."""
+    redis.cli("CONFIG", "SET", "repl-diskless-sync-delay", "0")
+    new = closing(Redis(folder + "/new", ["--replicaof", f"127.0.0.1 {redis.port}"]))
+    wait_until(lambda: "master_link_status:up" in new.cli("INFO", "replication"), 10)
+    leader, follower = pair(start, "2s", store=relay.url)
+    token = leader.check().token
+    wait_until(lambda: "store-replicated-async" in leader.status()["warnings"], 5)
+    sampler = sample([leader, follower], every_ms=2)
+    relay.backend_port = new.port  # connections that exist stay
+    confirmed, value = requests(leader, "renew", "yes"), redis.lease()
+    new.cli("REPLICAOF", "NO", "ONE")
+    redis.cli("REPLICAOF", "127.0.0.1", new.port)
+    wait_until(lambda: leader.event("store-connection-lost"), 5, "the demotion is noticed")
+    since = boottime_ns()
+    wait_until(lambda: len(leader.event("store-connected")) == 2, 5)
+    within(since, 1, sampler)
+    wait_until(lambda: requests(leader, "renew", "yes") > confirmed + 1, 5, "renewed there")
+    assert leader.check().token == token and new.lease() == value
+    summary = sampler.stop()
+    assert summary["grants"] == 1 and sampler.share(leader) >= 0.99

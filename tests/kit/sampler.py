@@ -93,6 +93,9 @@ class Sampler:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+            self._thread.join(20)
+            # The test ended before it looked at them.
+            assert not self.violations, "\n".join(self.violations[:10])
 
     def stalled_ns(self, start, end):
         """For how long the asking itself stood still in that time: the host had no time for us."""

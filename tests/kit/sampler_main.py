@@ -219,7 +219,8 @@ class Asker:
         while self.turn():
             pass
         say(what="summary", answers=self.history.answers, leaders=self.history.leader_answers,
-            replicas=self.replicas, grants=len(self.history.grants), violations=self.history.violations)
+            replicas=self.replicas, grants=len(self.history.grants),
+            violations=self.history.violations)
 
 
 if __name__ == "__main__":

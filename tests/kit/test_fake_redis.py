@@ -57,4 +57,4 @@ def test_it_pushes_to_those_who_subscribed(fake):
     with Resp(fake.port) as resp:
         assert resp.call("SUBSCRIBE", "c") == ["subscribe", "c", 1]
         assert wait_until(lambda: fake.push(message("c", "x"))) == 1
-        assert resp._read() == ["message", "c", "x"]
+        assert resp.read() == ["message", "c", "x"]
