@@ -17,6 +17,10 @@ CLOSE = object()  # the connection is closed
 SCRIPTS = {12: "acquire", 11: "renew", 10: "release"}
 
 
+class Cut(bytes):
+    """These bytes, and the connection is closed."""
+
+
 def bulk(text):
     data = text if isinstance(text, bytes) else str(text).encode()
     return b"$%d\r\n%s\r\n" % (len(data), data)
@@ -63,8 +67,8 @@ class FakeRedis:
 
     # What a test does.
     def say(self, kind, answer):
-        """The answer from now on: bytes, MUTE, CLOSE, or a function of the request's arguments
-        that gives one of them or None for the usual answer. None: the usual answer again."""
+        """The answer from now on: bytes, a Cut, MUTE, CLOSE, or a function of the request's
+        arguments that gives one of them or None for the usual answer. None: the usual answer."""
         with self._lock:
             self._answers[kind] = answer
 
@@ -145,10 +149,10 @@ class FakeRedis:
         self.asked.append(Asked(number, boottime_ns(), kind, args))
         answer = self._answer(kind, args)
         if answer is None:
-            with self._lock:
-                if name == "SUBSCRIBE":
+            answer = self.usual(kind, args)
+            if name == "SUBSCRIBE":
+                with self._lock:
                     self._subscribers.add(number)
-                answer = self._usual(kind, args)
         return self._give(s, answer)
 
     @staticmethod
@@ -173,11 +177,13 @@ class FakeRedis:
             return False
         if answer is not MUTE:
             s.sendall(answer)
-        return True
+        return not isinstance(answer, Cut)
 
-    def _usual(self, kind, args):
+    def usual(self, kind, args):
+        """The answer to that request where nothing else is said."""
         if kind in SCRIPTS.values():
-            return self._script(kind, args[3], args[5:])
+            with self._lock:
+                return self._script(kind, args[3], args[5:])
         if kind == "ROLE":
             return b"*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
         if kind == "INFO":
