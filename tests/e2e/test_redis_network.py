@@ -7,7 +7,7 @@ import pytest
 
 from e2e.footprint import status_field
 from e2e.told import alive, pair, pause_s, requests, wait_told, within
-from kit.clock import boottime_ns, wait_until
+from kit.clock import MS, S, boottime_ns, wait_until
 from kit.fake_redis import MUTE, FakeRedis
 from kit.redis_server import Redis
 from kit.sidecar import TIMING
@@ -127,6 +127,11 @@ def test_files_and_memory_stay_flat_while_redis_hangs(redis, start):
     wait_until(lambda: a.open_files() <= files + 2, 5)
 
 
+def shortly_before_a_renewal(redis):
+    """Of a lease of 1500 ms: the renewal is due when 1000 ms are left, and given up at 750."""
+    wait_until(lambda: 1080 < redis.cli("PTTL", redis.lease_key("a")) < 1200, 5, poll=0.002)
+
+
 def test_one_failed_renewal_never_loses_the_lease(redis, start, sample, timely):
     """In each grant of a process, not only in the first."""
     a = start("pod-a", "--ttl", "1500ms", "--mode", "efficiency", fixed_port=True)
@@ -135,12 +140,11 @@ def test_one_failed_renewal_never_loses_the_lease(redis, start, sample, timely):
     for _ in range(3):
         wait_until(lambda: a.check().token > token, 5, "a new grant")
         token = a.check().token
-        # A renewal comes at two thirds of the ttl, in the middle of what follows.
-        wait_until(lambda: 1000 < redis.cli("PTTL", redis.lease_key("a")) < 1200, 5, poll=0.002)
+        shortly_before_a_renewal(redis)
         failed = requests(a, "renew", "unsure")
         redis.freeze()
         since = boottime_ns()
-        pause_s(0.6)
+        pause_s(0.5)
         redis.thaw()
         confirmed = requests(a, "renew", "yes")
         wait_until(lambda: requests(a, "renew", "yes") > confirmed, 5, "renewed again")
@@ -158,7 +162,7 @@ def test_faults_shorter_than_half_the_ttl_cost_nothing(redis, relay, start, samp
     sampler = sample([leader, follower], every_ms=2)
 
     def frozen(freeze, thaw, seconds):
-        wait_until(lambda: 1000 < redis.cli("PTTL", redis.lease_key("a")) < 1200, 5, poll=0.002)
+        shortly_before_a_renewal(redis)
         freeze()
         pause_s(seconds)
         thaw()
@@ -167,8 +171,8 @@ def test_faults_shorter_than_half_the_ttl_cost_nothing(redis, relay, start, samp
         relay.switch(1)
         pause_s(0.4)
         relay.switch(redis.port)
-    faults = [lambda: frozen(redis.freeze, redis.thaw, 0.6),
-              lambda: frozen(relay.freeze, relay.thaw, 0.6),
+    faults = [lambda: frozen(redis.freeze, redis.thaw, 0.5),
+              lambda: frozen(relay.freeze, relay.thaw, 0.5),
               relay.cut, refused,
               lambda: redis.cli("CLIENT", "KILL", "TYPE", "normal"),
               lambda: redis.cli("CLIENT", "KILL", "TYPE", "pubsub")]
@@ -204,3 +208,56 @@ def test_a_master_demoted_on_a_live_connection(redis, relay, folder, closing, st
     assert leader.check().token == token and new.lease() == value
     summary = sampler.stop()
     assert summary["grants"] == 1 and sampler.share(leader) >= 0.99
+
+
+def test_the_reply_to_an_acquire_is_lost_twenty_times(redis, relay, start, sample, timely):
+    """The server has granted it: the same grant is found at once, not waited out for a ttl."""
+    a = start("pod-a", "--ttl", "600ms", "--mode", "efficiency", store=relay.url, fixed_port=True)
+    token = a.wait_leader().token
+    sampler = sample([a])
+    for times in range(1, 21):
+        old = redis.lease()
+        relay.drop_reply_when(lambda: redis.lease() not in (None, old))
+        redis.cli("DEL", redis.lease_key("a"))
+        wait_until(lambda: relay.dropped == times, 5, "the reply is lost", poll=0.001)
+        since, lost = boottime_ns(), redis.record()["tok"]
+        token_now = wait_until(lambda: a.check().token > token and a.check().token, 5)
+        within(since, 1, sampler)
+        assert token_now == int(lost) == int(redis.record()["tok"]), "two tokens for one grant"
+        token = token_now
+    summary = sampler.stop()
+    assert summary["grants"] == 21
+
+
+def test_takeover_does_not_need_notifications_of_keys(redis, start, sample, timely):
+    """Nor is it slower for a twenty thousand other keys that expire in the same second."""
+    redis.cli("CONFIG", "SET", "notify-keyspace-events", "")
+    leader, follower = pair(start)
+    wait_until(lambda: boottime_ns() - follower.started_ns > 2.3 * S, 10)  # it can vouch by now
+    sampler = sample([leader, follower], every_ms=2)
+    redis.cli("EVAL", "for i = 1, 20000 do redis.call('SET', i, i, 'PX', 500 + i % 500) end", 0)
+    wait_until(lambda: redis.cli("PTTL", redis.lease_key("a")) > 900, 5, poll=0.002)
+    since = boottime_ns()
+    leader.kill9()
+    taken = sampler.wait_for_leader(since, besides=(leader.identity,))
+    took = taken.receive - since - sampler.stalled_ns(since, taken.receive)
+    assert not TIMING or took <= 1100 * MS, took / MS
+    assert not follower.event("state", to="pending"), "it could not lead at once"
+    sampler.stop()
+
+
+def test_a_reset_while_requests_of_many_are_under_way(folder, closing, start):
+    """Each of them is in doubt, none is lost: the next renewals make them good."""
+    fake = closing(FakeRedis())
+    names = [f"job-{n}" for n in range(20)]
+    a = start("pod-a", "--ttl", "2s", "--mode", "efficiency", elections=names, store=fake.url)
+    wait_until(lambda: all(a.leads(n) for n in names), 10)
+    tokens = {n: a.check(n).token for n in names}
+    fake.say("renew", MUTE)
+    asked = fake.count("renew")
+    wait_until(lambda: fake.count("renew") >= asked + len(names), 5, "all are under way")
+    fake.say("renew", None)
+    fake.cut()
+    confirmed = requests(a, "renew", "yes")
+    wait_until(lambda: requests(a, "renew", "yes") >= confirmed + len(names), 5)
+    assert {n: a.check(n).token for n in names} == tokens
