@@ -187,11 +187,17 @@ int app_run(struct config *config) {
     elections_init(app);
     app_board_init(app);
     notify_init(&app->notify);
+    uv_timer_init(&app->loop, &app->patience);
+    app->patience.data = app;
+    uv_unref((uv_handle_t *)&app->patience);
 
     bool started = start(app);
+    app->started = started;
     if (!started) {
         app_close(app);
     }
+    uv_run(&app->loop, UV_RUN_DEFAULT);
+    uv_close((uv_handle_t *)&app->patience, NULL);
     uv_run(&app->loop, UV_RUN_DEFAULT);
     int leftover = uv_loop_close(&app->loop);
     if (leftover != 0) {

@@ -7,6 +7,8 @@
 
 /* Signals, resignation, and the end of the process. */
 
+#define PATIENCE_MS 1000
+
 void app_resign(void *context, size_t election) {
     struct app *app = context;
     app->elections[election].resign_asked = true;
@@ -88,6 +90,15 @@ bool app_signals_start(struct app *app) {
     return true;
 }
 
+/* A name server or a disk that hangs holds one of libuv's threads, which nothing ends but the end
+ * of the process. All that matters is done: readers are gone, locks given back or left to lapse. */
+static void on_patience(uv_timer_t *timer) {
+    const struct app *app = timer->data;
+    log_event(LOG_WARN, "stopped",
+              LOG_TEXT("detail", "a thread still hangs, in a name look-up perhaps"));
+    _exit(app->started ? 0 : 1);
+}
+
 static void on_part_closed(void *context) {
     (void)context; /* the loop ends by itself when the last handle has gone */
 }
@@ -97,6 +108,7 @@ void app_close(struct app *app) {
         return;
     }
     app->closing = true;
+    uv_timer_start(&app->patience, on_patience, PATIENCE_MS, 0);
     if (app->http != NULL) {
         http_close(app->http, on_part_closed, app);
     }

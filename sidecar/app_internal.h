@@ -53,12 +53,14 @@ struct app {
     size_t signals_ready;
     uv_timer_t heartbeat;
     bool heartbeat_ready;
+    uv_timer_t patience; /* how long the end waits for a thread that hangs; unreferenced */
     struct notify notify;
     int64_t heartbeat_due_ns; /* BOOTTIME */
     int64_t lag_most_ns;      /* since the last heartbeat */
     int64_t stalled_until_ns; /* BOOTTIME at which the last stall ended */
     int64_t clock_gap_ns;     /* REALTIME minus BOOTTIME at the last heartbeat */
 
+    bool started;
     bool draining;
     bool closing;
     size_t finished; /* elections that are drained */

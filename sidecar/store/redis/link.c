@@ -15,8 +15,6 @@
 #define LATE_NS (20 * NS_PER_MS)
 #define LOG_EVERY_MS 10000
 
-static const char cluster_text[] = "a node of a Redis Cluster: cluster endpoint is not supported";
-
 static void arm(struct redis_link *link);
 
 static void doubt(struct redis_op *op, enum election_reason reason, const char *text) {
@@ -116,9 +114,7 @@ static void pump(struct redis_link *link) {
 static void on_error(struct redis_link *link, size_t index, const redisReply *reply) {
     struct redis_op *op = &link->ops[index];
     enum redis_failure failure = redis_failure_of(reply->str);
-    char said[REDIS_OP_TEXT];
     char text[REDIS_OP_TEXT];
-    redis_failure_text(said, sizeof said, reply->str, reply->len);
 
     if (!op->body && (failure == REDIS_FAILURE_NOSCRIPT || failure == REDIS_FAILURE_DENIED)) {
         link->no_evalsha = failure == REDIS_FAILURE_DENIED;
@@ -127,11 +123,7 @@ static void on_error(struct redis_link *link, size_t index, const redisReply *re
         arm(link);
         return;
     }
-    if (failure == REDIS_FAILURE_CLUSTER) {
-        snprintf(text, sizeof text, "%s (%.80s)", cluster_text, said);
-    } else {
-        snprintf(text, sizeof text, "%s", said);
-    }
+    redis_failure_explain(text, sizeof text, reply->str);
     doubt(op, REASON_STORE_REFUSED, text);
     if (failure == REDIS_FAILURE_NOT_MASTER) {
         drop_and_answer(link, REASON_STORE_REFUSED, text, 1);

@@ -169,9 +169,9 @@ static void submit(struct store *base, enum store_event_type type,
                    const struct store_request *request) {
     struct redis_store *store = of(base);
     store->pending[request->election] = (struct pending){type, *request};
-    redis_subscriber_kick(&store->subscriber, store->subscriber.state == REDIS_SUBSCRIBER_IDLE
-                                                  ? request->timeout_ns
-                                                  : 0);
+    if (store->subscriber.state == REDIS_SUBSCRIBER_IDLE) {
+        redis_subscriber_kick(&store->subscriber, request->timeout_ns);
+    }
     /* First listen, then try: a release in between would be missed. */
     bool hold = type == STORE_ACQUIRED && !redis_subscriber_is_settled(&store->subscriber);
     redis_link_submit(&store->link, request->election, request->timeout_ns,
