@@ -1,30 +1,10 @@
 #include "config/secrets.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "config/config.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* Up to one byte more than allowed, so that more can be told. Negative: errno is set. */
-static ssize_t read_whole(int fd, char *bytes, size_t size) {
-    size_t length = 0;
-    while (length < size) {
-        ssize_t got = read(fd, bytes + length, size - length);
-        if (got == 0) {
-            break;
-        }
-        if (got < 0 && errno != EINTR) {
-            return -1;
-        }
-        length += got > 0 ? (size_t)got : 0;
-    }
-    return (ssize_t)length;
-}
 
 static char *check_secret(char *bytes, size_t length, struct error *error) {
     if (length > 0 && bytes[length - 1] == '\n') {
@@ -46,27 +26,12 @@ static char *check_secret(char *bytes, size_t length, struct error *error) {
 }
 
 char *secret_read(const char *path, struct error *error) {
-    /* Without O_NONBLOCK a FIFO would stop us here. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) {
-        error_set(error, "cannot be read: %s", strerror(errno));
+    struct file_content content;
+    if (!file_read(path, SECRET_MOST + 1, &content, error)) {
         return NULL;
     }
-    char *secret = NULL;
-    struct stat status;
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-        error_set(error, "is not a regular file");
-    } else {
-        char bytes[SECRET_MOST + 2];
-        ssize_t length = read_whole(fd, bytes, sizeof bytes);
-        if (length < 0) {
-            error_set(error, "cannot be read: %s", strerror(errno));
-        } else {
-            secret = check_secret(bytes, (size_t)length, error);
-        }
-        explicit_bzero(bytes, sizeof bytes);
-    }
-    (void)close(fd);
+    char *secret = check_secret(content.bytes, content.size, error);
+    file_content_finish(&content);
     return secret;
 }
 
