@@ -136,6 +136,7 @@ static void on_error(struct redis_link *link, size_t index, const redisReply *re
     if (failure == REDIS_FAILURE_NOT_MASTER) {
         drop_and_answer(link, REASON_STORE_REFUSED, text, 1);
     } else if (failure == REDIS_FAILURE_AUTH) {
+        redis_gate_distrust_secrets(&link->gate);
         drop_and_answer(link, REASON_STORE_REFUSED, text, AUTH_PAUSE_NS);
     } else {
         answer_doubted(link);
