@@ -35,7 +35,8 @@ char *secret_read(const char *path, struct error *error) {
     return secret;
 }
 
-static bool reload(char **value, const char *file, const char *name, struct error *error) {
+static bool reload(char **value, const char *file, const char *name, bool *changed,
+                   struct error *error) {
     if (file == NULL) {
         return true;
     }
@@ -45,14 +46,17 @@ static bool reload(char **value, const char *file, const char *name, struct erro
         error_set(error, "%s: %.200s %.200s; the old one stays", name, file, why.text);
         return false;
     }
+    *changed = *changed || *value == NULL || strcmp(*value, fresh) != 0;
     memory_free_secret(*value);
     *value = fresh;
     return true;
 }
 
-bool config_reload_secrets(struct config *config, struct error *error) {
-    bool user = reload(&config->store_user, config->store_user_file, "--store-user-file", error);
+bool config_reload_secrets(struct config *config, bool *changed, struct error *error) {
+    *changed = false;
+    bool user =
+        reload(&config->store_user, config->store_user_file, "--store-user-file", changed, error);
     bool password = reload(&config->store_password, config->store_password_file,
-                           "--store-password-file", error);
+                           "--store-password-file", changed, error);
     return user && password;
 }
