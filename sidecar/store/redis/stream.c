@@ -50,6 +50,10 @@ static const char hung_up[] = "the server closed the connection";
 static const char hung_up_silently[] =
     "the server closed the connection without a word: does it want TLS (rediss://)?";
 
+static bool is_hang_up(int status) {
+    return status == UV_EOF || status == UV_ECONNRESET || status == UV_EPIPE;
+}
+
 static void on_closed(uv_handle_t *handle) {
     struct redis_stream *stream = handle->data;
     struct redis_lives *lives = stream->lives;
@@ -90,6 +94,15 @@ static void down(struct redis_stream *stream, const char *why) {
     }
 }
 
+/* The connection is at its end. */
+static void down_by(struct redis_stream *stream, int status) {
+    if (stream->open && !stream->heard && stream->tls == NULL && is_hang_up(status)) {
+        down(stream, hung_up_silently);
+    } else {
+        down(stream, status == UV_EOF ? hung_up : uv_strerror(status));
+    }
+}
+
 static void on_allocate(uv_handle_t *handle, size_t wanted, uv_buf_t *buffer) {
     struct redis_stream *stream = handle->data;
     (void)wanted;
@@ -120,7 +133,7 @@ static void on_written(uv_write_t *request, int status) {
     }
     free(write);
     if (status != 0) {
-        down(stream, uv_strerror(status));
+        down_by(stream, status);
     }
 }
 
@@ -198,10 +211,8 @@ static void on_read(uv_stream_t *uv, ssize_t size, const uv_buf_t *buffer) {
     struct redis_stream *stream = uv->data;
     if (size > 0) {
         on_bytes(stream, buffer->base, (size_t)size);
-    } else if (size == UV_EOF) {
-        down(stream, stream->heard || stream->tls != NULL ? hung_up : hung_up_silently);
     } else if (size < 0) {
-        down(stream, uv_strerror((int)size));
+        down_by(stream, (int)size);
     }
 }
 
@@ -215,7 +226,7 @@ static void on_connect(uv_connect_t *request, int status) {
     }
     stream->connected = status == 0;
     if (status != 0) {
-        stream->events->on_down(stream->context, uv_strerror(status));
+        stream->events->on_down(stream->context, uv_strerror(status)); /* no TLS in that yet */
     } else if (stream->tls != NULL) {
         turn_tls(stream);
     } else {
