@@ -9,20 +9,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Up to `size` bytes. Negative: errno is set. */
-static ssize_t read_whole(int fd, char *bytes, size_t size) {
-    size_t length = 0;
-    while (length < size) {
-        ssize_t got = read(fd, bytes + length, size - length);
+/* Room for `size` bytes and a NUL; what was there goes along, and leaves no trace. */
+static void make_room(struct file_content *content, size_t size) {
+    char *bytes = memory_zeroed(1, size + 1);
+    size_t kept = content->size;
+    if (kept > 0) {
+        memcpy(bytes, content->bytes, kept);
+    }
+    mode_t mode = content->mode;
+    file_content_finish(content);
+    *content = (struct file_content){.bytes = bytes, .size = kept, .mode = mode};
+}
+
+/* Reads until the end, or until there are `room` bytes. False: errno is set. */
+static bool fill(int fd, struct file_content *content, size_t room) {
+    while (content->size < room) {
+        ssize_t got = read(fd, content->bytes + content->size, room - content->size);
         if (got == 0) {
             break;
         }
         if (got < 0 && errno != EINTR) {
-            return -1;
+            return false;
         }
-        length += got > 0 ? (size_t)got : 0;
+        content->size += got > 0 ? (size_t)got : 0;
     }
-    return (ssize_t)length;
+    return true;
 }
 
 static bool read_open(int fd, size_t most, struct file_content *content, struct error *error) {
@@ -31,18 +42,21 @@ static bool read_open(int fd, size_t most, struct file_content *content, struct 
         error_set(error, "is not a regular file");
         return false;
     }
-    /* One byte more than allowed, so that more can be told, and the NUL. */
-    content->bytes = memory_zeroed(1, most + 2);
     content->mode = status.st_mode;
-    ssize_t length = read_whole(fd, content->bytes, most + 1);
-    content->size = length > 0 ? (size_t)length : 0;
-    if (length < 0) {
-        error_set(error, "cannot be read: %s", strerror(errno));
-    } else if (content->size > most) {
-        error_set(error, "is too long: at most %zu bytes", most);
-    } else {
-        return true;
+    size_t size = status.st_size > 0 ? (size_t)status.st_size : 0;
+    /* One byte more, to see the end; a file may have grown since, or not say its size. */
+    for (size_t room = size < most ? size + 1 : most + 1; content->size <= most; room *= 2) {
+        make_room(content, room);
+        if (!fill(fd, content, room)) {
+            error_set(error, "cannot be read: %s", strerror(errno));
+            file_content_finish(content);
+            return false;
+        }
+        if (content->size < room) {
+            return true;
+        }
     }
+    error_set(error, "is too long: at most %zu bytes", most);
     file_content_finish(content);
     return false;
 }

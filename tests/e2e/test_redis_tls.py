@@ -13,9 +13,8 @@ import pytest
 
 from kit.certificates import Authority
 from kit.clock import wait_until
-from kit.ports import free_port
-from kit.redis_server import Redis
 from kit.sidecar import GAVEL, run
+from kit.tls_redis import TlsRedis
 
 FAST = ("--ttl", "1s", "--mode", "efficiency")
 
@@ -36,33 +35,9 @@ def made():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-class TlsRedis(Redis):
-    """Listens with TLS on another port; the tests themselves use the plain one."""
-
-    def __init__(self, folder, made, *options):
-        self.tls_port = free_port()
-        super().__init__(folder, ["--tls-port", str(self.tls_port), "--tls-cert-file",
-                                  made.server.certificate, "--tls-key-file", made.server.key,
-                                  "--tls-ca-cert-file", made.file, "--tls-auth-clients", "no",
-                                  *options])
-
-    @property
-    def url(self):
-        return f"rediss://127.0.0.1:{self.tls_port}"
-
-    def show(self, certificate):
-        """New connections are shown this one."""
-        self.cli("CONFIG", "SET", "tls-cert-file", certificate.certificate, "tls-key-file",
-                 certificate.key)
-
-    def hang_up(self):
-        for kind in ("normal", "pubsub"):
-            self.cli("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
-
-
 @pytest.fixture
 def redis(folder, closing, made):
-    return closing(TlsRedis(folder + "/redis", made))
+    return closing(TlsRedis(folder + "/redis", made, made.server))
 
 
 def trouble(sidecar, *words, timeout=10):
@@ -139,6 +114,14 @@ def test_a_leader_whose_store_is_not_trusted_any_more_leads_to_its_deadline(redi
     assert not a.check().leader and a.event("state", to="unknown", reason="deadline")
     redis.show(made.server)
     assert a.wait_leader(5).token > token
+
+
+def test_without_tls_the_library_is_left_alone(redis, folder, start):
+    """Its first use would read this, and wait for somebody to write it."""
+    os.mkfifo(folder + "/openssl.cnf")
+    a = start("pod-a", *FAST, store=f"redis://127.0.0.1:{redis.port}",
+              env={"OPENSSL_CONF": folder + "/openssl.cnf"})
+    a.wait_leader()
 
 
 class Peer:
