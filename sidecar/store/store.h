@@ -126,8 +126,8 @@ struct store_ops {
     bool (*uses_tls)(const char *url);
     /* Reads the files, only to see whether they are good. NULL where uses_tls is. */
     bool (*check_tls)(const struct store_tls *tls, struct store_tls_finding *finding);
-    /* Reads them again, for connections to come. False: none is taken, the old ones stay. NULL where
-     * uses_tls is. */
+    /* Reads them again, for connections to come. False: none is taken, the old ones stay. NULL
+     * where uses_tls is. */
     bool (*reload_tls)(struct store *store, struct store_tls_finding *finding);
     /* Makes the store; no connection is made before the first request. NULL: error is set. */
     struct store *(*open)(const struct store_setup *setup, struct error *error);
