@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "config/tls.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -106,6 +107,8 @@ static bool store_start(struct app *app) {
     struct error error = {""};
     app->store_secrets.user = config->store_user;
     app->store_secrets.password = config->store_password;
+    app->store_secrets.refresh = app_refresh_secrets;
+    app->store_secrets.context = app;
     struct store_setup setup = {.loop = &app->loop,
                                 .url = config->store_url,
                                 .namespace_ = config->namespace_,
@@ -116,6 +119,7 @@ static bool store_start(struct app *app) {
                                 .margin_ns = config->margin_ns,
                                 .token_floor = config->token_floor,
                                 .secrets = &app->store_secrets,
+                                .tls = config_tls(config),
                                 .status = &app->store_status,
                                 .on_event = app_store_event,
                                 .context = app};

@@ -48,23 +48,10 @@ void app_election_finished(struct app_election *election, bool left_to_lapse) {
     }
 }
 
-static void reload_secrets(struct app *app) {
-    struct error error = {""};
-    bool all = config_reload_secrets(app->config, &error);
-    /* One of them may be new although another could not be read. */
-    app->store_secrets.user = app->config->store_user;
-    app->store_secrets.password = app->config->store_password;
-    if (!all) {
-        log_event(LOG_ERROR, "reload-failed", LOG_TEXT("error", error.text));
-        return;
-    }
-    log_event(LOG_INFO, "reloaded", LOG_TEXT("what", "secrets"));
-}
-
 static void on_signal(uv_signal_t *signal, int number) {
     struct app *app = signal->data;
     if (number == SIGHUP) {
-        reload_secrets(app);
+        app_reload(app);
         return;
     }
     const char *name = number == SIGINT ? "SIGINT" : "SIGTERM";

@@ -41,6 +41,7 @@ struct app {
     struct store *store;
     struct store_status store_status;
     struct store_secrets store_secrets;
+    struct log_limit reload_limit;
 
     struct app_election *elections;
     struct board board;
@@ -76,6 +77,10 @@ void app_tick_soon(struct app_election *election);
 void app_note_lateness(struct app *app, int64_t due_ns, int64_t now_ns);
 /* store_setup.on_event */
 void app_store_event(void *context, const struct store_event *event);
+
+/* Reads secrets and TLS files again: on SIGHUP, and as store_secrets.refresh (app_reload.c). */
+void app_reload(struct app *app);
+void app_refresh_secrets(void *context);
 
 /* The board's side (app_publish.c). */
 void app_board_init(struct app *app);

@@ -74,6 +74,7 @@ need_fuzzer() {
 install_all() {
     need_to_build
     need_library cmocka libcmocka-dev
+    need_command openssl openssl
     has_pytest || missing="$missing python3-pytest"
     command -v redis-server >/dev/null 2>&1 || need_command redis-check-rdb redis-tools
     [ "$what" != all ] || need_command clang clang

@@ -20,7 +20,7 @@ _Static_assert(LOG_DEBUG == 0 && LOG_ERROR == 3, "levels are indexed by enum log
 const struct option options[OPTION_COUNT] = {
     [OPTION_STORE] = {.name = "store",
                       .value = "URL",
-                      .help = "where the locks live: redis://HOST[:PORT][/DB], "
+                      .help = "where the locks live: redis://HOST[:PORT][/DB], rediss:// (TLS), "
                               "redis+unix:/PATH, local:/DIR",
                       .required = true,
                       .file_twin = true,
@@ -42,6 +42,29 @@ const struct option options[OPTION_COUNT] = {
                                .take = take_text,
                                .show = show_secret,
                                .target = AT(store_password)},
+    [OPTION_TLS_CA] = {.name = "tls-ca",
+                       .value = "FILE",
+                       .standard = "the system's CAs",
+                       .computed = true,
+                       .help = "the CAs in PEM that a store with TLS is verified by; this and the "
+                               "next two are read again on SIGHUP",
+                       .take = take_text,
+                       .show = show_text,
+                       .target = AT(tls_ca)},
+    [OPTION_TLS_CERT] = {.name = "tls-cert",
+                         .value = "FILE",
+                         .help =
+                             "the client certificate in PEM for a store that asks for one, with "
+                             "its chain",
+                         .take = take_text,
+                         .show = show_text,
+                         .target = AT(tls_cert)},
+    [OPTION_TLS_KEY] = {.name = "tls-key",
+                        .value = "FILE",
+                        .help = "the private key of --tls-cert in PEM, not encrypted",
+                        .take = take_text,
+                        .show = show_text,
+                        .target = AT(tls_key)},
     [OPTION_ELECTION] = {.name = "election",
                          .value = "NAME",
                          .help = "an election to stand in; several: repeat it, or separate the "

@@ -258,6 +258,9 @@ static void try_next(struct redis_gate *gate) {
                                               (const struct sockaddr *)&gate->addresses.list[index],
                                               setup->lives, &why);
         if (gate->stream != NULL) {
+            if (setup->url->tls) {
+                redis_stream_secure(gate->stream, redis_tls_begin(setup->tls, setup->url->host));
+            }
             redis_stream_own(gate->stream, &stream_events, gate);
             limit(gate);
             return;
@@ -326,9 +329,7 @@ static void on_timer(uv_timer_t *timer) {
     } else if (now_ns < gate->limit_ns) {
         arm(gate, gate->limit_ns);
     } else {
-        refuse(gate, REDIS_GATE_TIMEOUT,
-               gate->state == REDIS_GATE_CONNECTING ? "no connection in time"
-                                                    : "connected, but no answer in time");
+        refuse(gate, REDIS_GATE_TIMEOUT, redis_stream_late(gate->stream));
     }
 }
 
@@ -347,7 +348,15 @@ void redis_gate_init(struct redis_gate *gate, const struct redis_gate_setup *set
     redis_lives_begin(setup->lives);
 }
 
+void redis_gate_distrust_secrets(struct redis_gate *gate) {
+    gate->end = REDIS_GATE_AUTH;
+}
+
 void redis_gate_start(struct redis_gate *gate, int64_t budget_ns) {
+    const struct store_secrets *secrets = gate->setup.secrets;
+    if (gate->end == REDIS_GATE_AUTH && secrets != NULL && secrets->refresh != NULL) {
+        secrets->refresh(secrets->context);
+    }
     gate->state = REDIS_GATE_STARTING;
     gate->deadline_ns = clock_now().boot_ns + budget_ns;
     gate->next_address = 0;

@@ -21,6 +21,7 @@ struct redis_gate_setup {
     uv_loop_t *loop;
     const struct redis_url *url;
     const struct store_secrets *secrets; /* may be NULL; read at each connect, they win */
+    const struct redis_tls *tls;         /* NULL: the URL does not ask for TLS */
     struct redis_resolver *resolver;
     struct redis_lives *lives;
     bool requests; /* for requests: SELECT and ROLE too */
@@ -61,9 +62,12 @@ struct redis_gate {
 };
 
 void redis_gate_init(struct redis_gate *gate, const struct redis_gate_setup *setup);
-/* Starts; on_open or on_failed is called exactly once, unless it is cancelled. */
+/* Starts; on_open or on_failed is called exactly once, unless it is cancelled. After a refusal of
+ * user or password both are read again first. */
 void redis_gate_start(struct redis_gate *gate, int64_t budget_ns);
 void redis_gate_cancel(struct redis_gate *gate);
+/* The server has refused user or password on a connection that was open. */
+void redis_gate_distrust_secrets(struct redis_gate *gate);
 /* Cancels and gives up its handles, for good. */
 void redis_gate_close(struct redis_gate *gate);
 

@@ -34,9 +34,9 @@ static void answer_doubted(struct redis_link *link) {
     }
 }
 
-static void log_trouble(struct redis_link *link, const char *event, const char *text) {
+static void log_trouble(struct log_limit *limit, const char *event, const char *text) {
     uint64_t suppressed = 0;
-    if (log_allow(&link->log_limit, LOG_EVERY_MS, &suppressed)) {
+    if (log_allow(limit, LOG_EVERY_MS, &suppressed)) {
         log_event(LOG_WARN, event, LOG_TEXT("why", text), LOG_NUMBER("suppressed", suppressed));
     }
 }
@@ -69,7 +69,7 @@ static void drop(struct redis_link *link, enum election_reason reason, const cha
         pause_ns = redis_backoff_fail(&link->backoff, link->setup.backoff_most_ns);
     }
     connect_after(link, pause_ns > pause_least_ns ? pause_ns : pause_least_ns);
-    log_trouble(link, "store-connection-lost", text);
+    log_trouble(&link->lost_limit, "store-connection-lost", text);
     link->setup.trouble(link->setup.context, text);
 }
 
@@ -128,6 +128,7 @@ static void on_error(struct redis_link *link, size_t index, const redisReply *re
     if (failure == REDIS_FAILURE_NOT_MASTER) {
         drop_and_answer(link, REASON_STORE_REFUSED, text, 1);
     } else if (failure == REDIS_FAILURE_AUTH) {
+        redis_gate_distrust_secrets(&link->gate);
         drop_and_answer(link, REASON_STORE_REFUSED, text, AUTH_PAUSE_NS);
     } else {
         answer_doubted(link);
@@ -205,7 +206,7 @@ static void on_gate_failed(void *context, enum redis_gate_end end, const char *t
             doubt(&link->ops[i], refused ? REASON_STORE_REFUSED : REASON_STORE_UNREACHABLE, text);
         }
     }
-    log_trouble(link, "store-connect-failed", text);
+    log_trouble(&link->failed_limit, "store-connect-failed", text);
     link->setup.trouble(link->setup.context, text);
     answer_doubted(link);
     arm(link);

@@ -65,9 +65,10 @@ struct redis_link {
     size_t *order; /* ring of the ops that were sent */
     size_t order_first;
     size_t order_count;
-    char text[REDIS_OP_TEXT]; /* the connection's last trouble */
-    bool refused;             /* ... was the server's word, not silence */
-    struct log_limit log_limit;
+    char text[REDIS_OP_TEXT];    /* the connection's last trouble */
+    bool refused;                /* ... was the server's word, not silence */
+    struct log_limit lost_limit; /* apart: why it was lost is not why it cannot be made again */
+    struct log_limit failed_limit;
 };
 
 /* The caller's memory; it must outlive what is counted in the gate's `lives`, then finish it. */

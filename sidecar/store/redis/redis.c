@@ -8,6 +8,7 @@
 #include "store/redis/link.h"
 #include "store/redis/steps.h"
 #include "store/redis/subscriber.h"
+#include "store/redis/tls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ struct redis_store {
     struct store base;
     struct store_setup setup;
     struct redis_url url;
+    struct redis_tls *tls; /* NULL: plain */
     struct redis_lives lives;
     struct redis_resolver resolver;
     struct redis_link link;
@@ -211,6 +213,7 @@ static void on_empty(void *context) {
     redis_link_finish(&store->link);
     free(store->names);
     free(store->pending);
+    redis_tls_destroy(store->tls);
     explicit_bzero(&store->url, sizeof store->url);
     free(store);
     closed(closed_context);
@@ -230,8 +233,8 @@ static bool parse_url(const char *text, struct redis_url *url, struct error *err
     if (!redis_url_parse(text, url, error)) {
         return false;
     }
-    if (url->tls || url->sentinel) {
-        error_set(error, "store URL: this build knows neither TLS nor Sentinel");
+    if (url->sentinel) {
+        error_set(error, "store URL: this build does not know Sentinel");
         return false;
     }
     return true;
@@ -242,6 +245,33 @@ static bool redis_check(const char *url, struct error *error) {
     bool right = parse_url(url, &parsed, error);
     explicit_bzero(&parsed, sizeof parsed);
     return right;
+}
+
+static bool redis_uses_tls(const char *url) {
+    struct redis_url parsed;
+    struct error ignored;
+    bool tls = redis_url_parse(url, &parsed, &ignored) && parsed.tls;
+    explicit_bzero(&parsed, sizeof parsed);
+    return tls;
+}
+
+static bool redis_reload_tls(struct store *base, struct store_tls_finding *finding) {
+    struct redis_store *store = of(base);
+    *finding = (struct store_tls_finding){.key_exposed = false};
+    return store->tls == NULL || redis_tls_reload(store->tls, finding);
+}
+
+static bool init_tls(struct redis_store *store, struct error *error) {
+    struct store_tls_finding finding;
+    if (!store->url.tls) {
+        return true; /* OpenSSL is not touched */
+    }
+    store->tls = redis_tls_create(&store->setup.tls, &finding);
+    if (store->tls == NULL) {
+        error_set(error, "%.200s %.250s", store->setup.tls.paths[finding.file], finding.error.text);
+        return false;
+    }
+    return true;
 }
 
 static bool init_names(struct redis_store *store, struct error *error) {
@@ -268,6 +298,7 @@ static void init_connections(struct redis_store *store) {
     struct redis_gate_setup gate = {.loop = setup->loop,
                                     .url = &store->url,
                                     .secrets = setup->secrets,
+                                    .tls = store->tls,
                                     .resolver = &store->resolver,
                                     .lives = &store->lives};
     struct redis_link_setup link = {.gate = gate,
@@ -295,7 +326,8 @@ static struct store *redis_open(const struct store_setup *setup, struct error *e
     store->base.ops = &redis_store_ops;
     store->setup = *setup;
     store->troubled = setup->election_count;
-    if (!parse_url(setup->url, &store->url, error) || !init_names(store, error)) {
+    if (!parse_url(setup->url, &store->url, error) || !init_names(store, error) ||
+        !init_tls(store, error)) {
         free(store->names);
         explicit_bzero(&store->url, sizeof store->url);
         free(store);
@@ -311,6 +343,9 @@ const struct store_ops redis_store_ops = {
     .poll_ns = 0,
     .claims = redis_url_claims,
     .check = redis_check,
+    .uses_tls = redis_uses_tls,
+    .check_tls = redis_tls_check,
+    .reload_tls = redis_reload_tls,
     .open = redis_open,
     .acquire = redis_acquire,
     .renew = redis_renew,

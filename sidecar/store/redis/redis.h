@@ -7,6 +7,7 @@
  * One Redis server, version 4 or later, as the store.
  *
  *     redis://[user[:password]@]host[:port][/database]
+ *     rediss://...                          the same over TLS, see tls.h
  *     redis+unix://[user[:password]@]/path[?db=N]
  *
  * All elections share one connection for requests, which are Lua scripts (the folder lua/), and

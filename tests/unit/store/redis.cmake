@@ -12,3 +12,9 @@ endforeach()
 # Its look-ups are played by the test.
 target_link_options(test_redis_gate PRIVATE
     -Wl,--wrap=uv_getaddrinfo -Wl,--wrap=uv_freeaddrinfo)
+
+add_library(store_tls_kit STATIC ${CMAKE_CURRENT_LIST_DIR}/tls_kit.c ${CMAKE_CURRENT_LIST_DIR}/tls_test.c)
+target_link_libraries(store_tls_kit PUBLIC gavel_store_redis PkgConfig::CMOCKA)
+foreach(name tls tls_trust tls_files)
+    gavel_unit_test(test_redis_${name} ${CMAKE_CURRENT_LIST_DIR}/test_redis_${name}.c store_tls_kit)
+endforeach()
