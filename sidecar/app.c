@@ -115,6 +115,7 @@ static bool store_start(struct app *app) {
                                 .ttl_ns = config->ttl_ns,
                                 .margin_ns = config->margin_ns,
                                 .token_floor = config->token_floor,
+                                .wait_replicas = config->redis_wait_replicas,
                                 .secrets = &app->store_secrets,
                                 .status = &app->store_status,
                                 .on_event = app_store_event,

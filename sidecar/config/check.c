@@ -212,6 +212,10 @@ static void check_store(struct checker *checker) {
         return;
     }
     check_credentials(checker, strcmp(ops->kind, "local") == 0);
+    if (strcmp(ops->kind, "redis") != 0 && config->redis_wait_replicas > 0) {
+        blame(checker, OPTION_REDIS_WAIT_REPLICAS,
+              "is about the replicas of a Redis server, and this store is none: leave it out");
+    }
 }
 
 void config_check(struct config *config, char *const *environment, struct config_report *report) {

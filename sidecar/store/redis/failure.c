@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -15,6 +16,8 @@ static const struct {
     {"ASK", REDIS_FAILURE_CLUSTER},           {"CLUSTERDOWN", REDIS_FAILURE_CLUSTER},
     {"CROSSSLOT", REDIS_FAILURE_CLUSTER},     {"NOPERM", REDIS_FAILURE_DENIED},
 };
+
+const char redis_failure_cluster[] = "a node of a Redis Cluster: cluster endpoint is not supported";
 
 static bool part_of_word(char c) {
     return isalnum((unsigned char)c) || c == '_';
@@ -31,6 +34,10 @@ static bool has_word(const char *text, const char *word) {
     return false;
 }
 
+static bool begins_with(const char *text, const char *prefix) {
+    return strncasecmp(text, prefix, strlen(prefix)) == 0;
+}
+
 enum redis_failure redis_failure_of(const char *text) {
     /* Our scripts' own errors may name keys, and keys may be called anything. */
     if (has_word(text, "GAVELNOTMASTER")) {
@@ -45,10 +52,21 @@ enum redis_failure redis_failure_of(const char *text) {
         }
     }
     /* Not the same inside a script: there it is an error of that script. */
-    if (strncasecmp(text, "ERR unknown command", strlen("ERR unknown command")) == 0) {
+    if (begins_with(text, "ERR unknown command") || begins_with(text, "unsupported command") ||
+        begins_with(text, "ERR unsupported command")) {
         return REDIS_FAILURE_DENIED;
     }
     return REDIS_FAILURE_OTHER;
+}
+
+void redis_failure_explain(char *out, size_t size, enum redis_failure failure, const char *said) {
+    if (failure == REDIS_FAILURE_CLUSTER) {
+        snprintf(out, size, "%s (%.80s)", redis_failure_cluster, said);
+    } else if (failure == REDIS_FAILURE_DENIED && strcasestr(said, "eval") != NULL) {
+        snprintf(out, size, "EVAL is needed: connect to Redis itself, allow +eval (%.90s)", said);
+    } else {
+        snprintf(out, size, "%s", said);
+    }
 }
 
 void redis_failure_text(char *out, size_t size, const char *text, size_t length) {
