@@ -17,8 +17,6 @@ static const struct {
     {"CROSSSLOT", REDIS_FAILURE_CLUSTER},     {"NOPERM", REDIS_FAILURE_DENIED},
 };
 
-const char redis_failure_cluster[] = "a node of a Redis Cluster: cluster endpoint is not supported";
-
 static bool part_of_word(char c) {
     return isalnum((unsigned char)c) || c == '_';
 }
@@ -32,10 +30,6 @@ static bool has_word(const char *text, const char *word) {
         }
     }
     return false;
-}
-
-static bool begins_with(const char *text, const char *prefix) {
-    return strncasecmp(text, prefix, strlen(prefix)) == 0;
 }
 
 enum redis_failure redis_failure_of(const char *text) {
@@ -52,21 +46,39 @@ enum redis_failure redis_failure_of(const char *text) {
         }
     }
     /* Not the same inside a script: there it is an error of that script. */
-    if (begins_with(text, "ERR unknown command") || begins_with(text, "unsupported command") ||
-        begins_with(text, "ERR unsupported command")) {
+    if (strncasecmp(text, "ERR unknown command", strlen("ERR unknown command")) == 0) {
         return REDIS_FAILURE_DENIED;
     }
     return REDIS_FAILURE_OTHER;
 }
 
-void redis_failure_explain(char *out, size_t size, enum redis_failure failure, const char *said) {
+static const char *hint_for(const char *text) {
+    enum redis_failure failure = redis_failure_of(text);
     if (failure == REDIS_FAILURE_CLUSTER) {
-        snprintf(out, size, "%s (%.80s)", redis_failure_cluster, said);
-    } else if (failure == REDIS_FAILURE_DENIED && strcasestr(said, "eval") != NULL) {
-        snprintf(out, size, "EVAL is needed: connect to Redis itself, allow +eval (%.90s)", said);
-    } else {
-        snprintf(out, size, "%s", said);
+        return "Redis Cluster: cluster endpoint is not supported, use a Redis outside of cluster "
+               "mode";
     }
+    if (failure == REDIS_FAILURE_DENIED || strstr(text, "executing the script can't") != NULL) {
+        return "gavel needs EVAL, the commands of its scripts and the keys gavel:*";
+    }
+    if (strstr(text, "after non deterministic commands") != NULL) {
+        return "this Redis is too old: gavel needs Redis 4 or later";
+    }
+    return NULL;
+}
+
+void redis_failure_explain(char *out, size_t size, const char *text) {
+    char said[96];
+    const char *hint = hint_for(text);
+    /* Some servers repeat the arguments, which are a whole script here. */
+    const char *arguments = strstr(text, ", with args beginning with");
+    size_t length = arguments != NULL ? (size_t)(arguments - text) : strlen(text);
+    if (hint == NULL) {
+        redis_failure_text(out, size, text, length);
+        return;
+    }
+    redis_failure_text(said, sizeof said, text, length);
+    snprintf(out, size, "%s (%s)", hint, said);
 }
 
 void redis_failure_text(char *out, size_t size, const char *text, size_t length) {

@@ -16,12 +16,8 @@ enum redis_failure {
 
 enum redis_failure redis_failure_of(const char *text);
 
-/* How a node of a cluster is called in texts. */
-extern const char redis_failure_cluster[];
-
-/* What a script's error means, with the way out where there is one; `said` is for people already.
- */
-void redis_failure_explain(char *out, size_t size, enum redis_failure failure, const char *said);
+/* The same text for people, with what would be right in front of it where that is known. */
+void redis_failure_explain(char *out, size_t size, const char *text);
 
 /* Copies a server's text for people: one line, printable ASCII, cut to size. */
 void redis_failure_text(char *out, size_t size, const char *text, size_t length);

@@ -209,21 +209,15 @@ static bool find_line(const redisReply *info, const char *key, char *out, size_t
     return out[0] != '\0';
 }
 
-/* Says which server it is; one that is too old, or part of a cluster, is of no use. */
+/* Says which server it is; one that is too old is of no use. */
 static enum redis_handshake_result take_server(struct redis_handshake *handshake,
                                                const redisReply *reply) {
     char version[24] = "";
-    char mode[16] = "";
     char text[REDIS_HANDSHAKE_TEXT];
     bool known = find_line(reply, "\nredis_version:", version, sizeof version);
     if (known && strtol(version, NULL, 10) < VERSION_LEAST) {
         snprintf(text, sizeof text, "Redis %s is too old: version %d or later is needed", version,
                  VERSION_LEAST);
-        return fail(handshake, REDIS_GATE_REFUSED, text);
-    }
-    if (find_line(reply, "\nredis_mode:", mode, sizeof mode) && strcmp(mode, "cluster") == 0) {
-        snprintf(text, sizeof text, "%s: use a Redis that is no part of a cluster",
-                 redis_failure_cluster);
         return fail(handshake, REDIS_GATE_REFUSED, text);
     }
     if (known) {

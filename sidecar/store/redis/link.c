@@ -139,9 +139,7 @@ static void pump(struct redis_link *link) {
 static void on_error(struct redis_link *link, size_t index, const redisReply *reply) {
     struct redis_op *op = &link->ops.list[index];
     enum redis_failure failure = redis_failure_of(reply->str);
-    char said[REDIS_OP_TEXT];
     char text[REDIS_OP_TEXT];
-    redis_failure_text(said, sizeof said, reply->str, reply->len);
 
     if (!op->body && (failure == REDIS_FAILURE_NOSCRIPT || failure == REDIS_FAILURE_DENIED)) {
         link->no_evalsha = failure == REDIS_FAILURE_DENIED;
@@ -150,7 +148,7 @@ static void on_error(struct redis_link *link, size_t index, const redisReply *re
         arm(link);
         return;
     }
-    redis_failure_explain(text, sizeof text, failure, said);
+    redis_failure_explain(text, sizeof text, reply->str);
     redis_op_doubt(op, REASON_STORE_REFUSED, text);
     if (failure == REDIS_FAILURE_NOT_MASTER) {
         drop_and_answer(link, REASON_STORE_REFUSED, text, 1);
