@@ -13,7 +13,10 @@
 #define BACKOFF_MOST_NS (2 * NS_PER_S)
 #define LOG_EVERY_MS 60000
 
-static const char channel[] = "+switch-master";
+static const char switched[] = "+switch-master";
+/* The Sentinel that leads a failover has a new master from here on, but says so only when all
+ * replicas have followed. */
+static const char promoted[] = "+failover-state-reconf-slaves";
 
 static void on_timer(uv_timer_t *timer);
 
@@ -29,15 +32,20 @@ static void drop(struct redis_watcher *watcher) {
     }
 }
 
-/* To the next Sentinel. */
-static void go_on(struct redis_watcher *watcher) {
+/* Asks the current Sentinel, then listens to it. */
+static void ask(struct redis_watcher *watcher) {
     struct redis_sentinels *sentinels = watcher->setup.sentinels;
     drop(watcher);
     (void)uv_timer_stop(&watcher->timer);
     watcher->state = REDIS_WATCHER_CONNECTING;
-    watcher->current = (watcher->current + 1) % sentinels->url->sentinel_count;
     redis_gate_aim(&watcher->gate, &sentinels->resolvers[watcher->current]);
     redis_gate_start(&watcher->gate, BUDGET_NS);
+}
+
+static void go_on(struct redis_watcher *watcher) {
+    size_t count = watcher->setup.sentinels->url->sentinel_count;
+    watcher->current = (watcher->current + 1) % count;
+    ask(watcher);
 }
 
 static void pause_for(struct redis_watcher *watcher, const char *why) {
@@ -73,9 +81,22 @@ static void on_confirmed(struct redis_watcher *watcher) {
     arm(watcher, STAY_MS - random % (STAY_MS / 2));
 }
 
-static void on_message(struct redis_watcher *watcher, const char *text) {
+/* "master NAME HOST PORT". */
+static bool is_about(const char *text, const char *name) {
+    static const char kind[] = "master ";
+    size_t length = strlen(name);
+    return strncmp(text, kind, strlen(kind)) == 0 &&
+           strncmp(text + strlen(kind), name, length) == 0 && text[strlen(kind) + length] == ' ';
+}
+
+static void on_message(struct redis_watcher *watcher, const redisReply *about, const char *text) {
+    const char *name = watcher->setup.sentinels->url->master;
     struct redis_master master;
-    if (redis_master_read_switch(text, watcher->setup.sentinels->url->master, &master)) {
+    if (is_text(about, promoted)) {
+        if (is_about(text, name)) {
+            ask(watcher);
+        }
+    } else if (redis_master_read_switch(text, name, &master)) {
         watcher->setup.told(watcher->setup.context, &master, watcher->current);
     }
 }
@@ -90,7 +111,7 @@ static void on_reply(void *context, const redisReply *reply) {
         pause_for(watcher, "a message of a strange shape from a Sentinel");
     } else if (is_text(reply->element[0], "message") &&
                reply->element[2]->type == REDIS_REPLY_STRING) {
-        on_message(watcher, reply->element[2]->str);
+        on_message(watcher, reply->element[1], reply->element[2]->str);
     } else if (is_text(reply->element[0], "subscribe")) {
         on_confirmed(watcher);
     } else {
@@ -110,8 +131,8 @@ static const struct redis_stream_events stream_events = {on_open_never, on_reply
 
 static void on_gate_open(void *context, struct redis_stream *stream, uint32_t warnings) {
     struct redis_watcher *watcher = context;
-    const char *subscribe[] = {"SUBSCRIBE", channel};
-    struct redis_command command = redis_command(2, subscribe);
+    const char *subscribe[] = {"SUBSCRIBE", switched, promoted};
+    struct redis_command command = redis_command(3, subscribe);
     (void)warnings;
     watcher->stream = stream;
     watcher->state = REDIS_WATCHER_ASKING;
