@@ -6,9 +6,11 @@
 #include "store/redis/answer.h"
 #include "store/redis/failure.h"
 #include "store/redis/link.h"
+#include "store/redis/replicas.h"
 #include "store/redis/steps.h"
 #include "store/redis/subscriber.h"
 #include "store/redis/tls.h"
+#include "store/redis/watcher.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,7 @@
 struct pending {
     enum store_event_type type;
     struct store_request request;
+    struct store_event held; /* the answer, until the replicas have acknowledged it */
 };
 
 struct redis_store {
@@ -32,9 +35,12 @@ struct redis_store {
     struct redis_url url;
     struct redis_tls *tls; /* NULL: plain */
     struct redis_lives lives;
-    struct redis_resolver resolver;
+    struct redis_resolver resolver;   /* of the URL's server ... */
+    struct redis_sentinels sentinels; /* ... or else those who know where it is */
+    struct redis_watcher watcher;     /* of the Sentinels; only with them */
     struct redis_link link;
     struct redis_subscriber subscriber;
+    struct redis_replicas replicas;
     struct redis_names *names;
     struct pending *pending;
     size_t troubled; /* the election that `problem` is about; the count: all of them */
@@ -88,7 +94,8 @@ static struct redis_command on_request(void *context, size_t op, bool body) {
 }
 
 /* What people have to know of an answer that is right in itself. */
-static void note_strange(struct redis_store *store, size_t op, struct store_event *event) {
+static void note_strange(struct redis_store *store, struct store_event *event) {
+    size_t op = event->election;
     bool no = event->reply.outcome == OUTCOME_NO;
     if (no && event->reply.reason == REASON_FOREIGN_VALUE) {
         snprintf(event->text, sizeof event->text, "%.100s holds a value that gavel did not write",
@@ -105,20 +112,40 @@ static void note_strange(struct redis_store *store, size_t op, struct store_even
     }
 }
 
-static bool on_answer(void *context, size_t op, struct instant sent, const redisReply *answer) {
+static void deliver(struct redis_store *store, struct store_event *event) {
+    store->setup.status->up = true;
+    note_strange(store, event);
+    store->setup.on_event(store->setup.context, event);
+}
+
+static enum redis_link_taken on_answer(void *context, size_t op, struct instant sent,
+                                       const redisReply *answer) {
     struct redis_store *store = context;
     struct store_event event = {.type = store->pending[op].type, .election = op};
     if (!redis_answer_read(answer, event.type, &event.reply)) {
-        return false;
+        return REDIS_LINK_STRANGE;
     }
     event.reply.sent = sent;
-    event.reply.warnings |= store->link.warnings;
+    event.reply.warnings &= ~(uint32_t)WARNING_STORE_REPLICATED_ASYNC; /* depends on more */
+    redis_replicas_heard(&store->replicas, store->sentinels.replicas);
+    event.reply.warnings |=
+        store->link.warnings |
+        redis_replicas_warnings(&store->replicas, redis_answer_replicas(answer));
     memcpy(store->server, event.reply.server, sizeof store->server);
     watch_clock(store, &event.reply);
-    store->setup.status->up = true;
-    note_strange(store, op, &event);
-    store->setup.on_event(store->setup.context, &event);
-    return true;
+    if (event.reply.outcome == OUTCOME_YES && event.type != STORE_RELEASED &&
+        store->replicas.wanted > 0) {
+        store->pending[op].held = event;
+        return REDIS_LINK_HELD;
+    }
+    deliver(store, &event);
+    return REDIS_LINK_TAKEN;
+}
+
+static void on_confirmed(void *context, size_t op) {
+    struct redis_store *store = context;
+    struct store_event event = store->pending[op].held;
+    deliver(store, &event);
 }
 
 static void on_doubt(void *context, size_t op, struct instant sent, enum election_reason reason,
@@ -137,17 +164,42 @@ static void on_doubt(void *context, size_t op, struct instant sent, enum electio
 
 static void on_opened(void *context) {
     struct redis_store *store = context;
+    const struct redis_gate *gate = &store->link.route.gate;
+    struct store_status *status = store->setup.status;
     if (store->connected_before) {
-        store->setup.status->reconnects++;
+        status->reconnects++;
     }
     store->connected_before = true;
+    snprintf(status->version, sizeof status->version, "%s", gate->handshake.version);
     uint64_t suppressed = 0; /* a server that talks nonsense is connected to again and again */
     if (log_allow(&store->opened_limit, OPENED_EVERY_MS, &suppressed)) {
-        log_event(LOG_INFO, "store-connected",
-                  LOG_NUMBER("reconnects", store->setup.status->reconnects),
+        log_event(LOG_INFO, "store-connected", LOG_TEXT("address", gate->where),
+                  LOG_TEXT("version", status->version),
+                  LOG_NUMBER("reconnects", status->reconnects),
                   LOG_NUMBER("suppressed", suppressed));
     }
-    redis_subscriber_kick(&store->subscriber, 0);
+    if (redis_master_has_moved(&store->subscriber.route.master, &store->link.route.master)) {
+        redis_subscriber_move(&store->subscriber);
+    } else {
+        redis_subscriber_kick(&store->subscriber, 0);
+    }
+}
+
+/* A Sentinel has said where the master is. */
+static void on_told(void *context, const struct redis_master *master, size_t teller) {
+    struct redis_store *store = context;
+    char why[REDIS_GATE_TEXT];
+    redis_sentinels_learn(&store->sentinels, master);
+    bool listening_elsewhere = redis_master_has_moved(&store->subscriber.route.master, master);
+    if (redis_master_has_moved(&store->link.route.master, master)) {
+        store->sentinels.first = teller; /* the others may not know of it yet */
+        snprintf(why, sizeof why, "the Sentinels have made %.80s:%u the master", master->host,
+                 (unsigned)master->port);
+        redis_link_move(&store->link, why);
+    }
+    if (listening_elsewhere && !store->lives.closing) {
+        redis_subscriber_move(&store->subscriber);
+    }
 }
 
 static void on_trouble(void *context, const char *text) {
@@ -170,7 +222,10 @@ static void on_settled(void *context) {
 static void submit(struct store *base, enum store_event_type type,
                    const struct store_request *request) {
     struct redis_store *store = of(base);
-    store->pending[request->election] = (struct pending){type, *request};
+    store->pending[request->election] = (struct pending){.type = type, .request = *request};
+    if (store->url.sentinel) {
+        redis_watcher_start(&store->watcher);
+    }
     if (store->subscriber.state == REDIS_SUBSCRIBER_IDLE) {
         redis_subscriber_kick(&store->subscriber, request->timeout_ns);
     }
@@ -227,22 +282,15 @@ static void redis_close(struct store *base, void (*closed)(void *context), void 
     redis_link_close(&store->link);
     redis_subscriber_close(&store->subscriber);
     redis_resolver_cancel(&store->resolver);
-}
-
-static bool parse_url(const char *text, struct redis_url *url, struct error *error) {
-    if (!redis_url_parse(text, url, error)) {
-        return false;
+    if (store->url.sentinel) {
+        redis_watcher_close(&store->watcher);
+        redis_sentinels_cancel(&store->sentinels);
     }
-    if (url->sentinel) {
-        error_set(error, "store URL: this build does not know Sentinel");
-        return false;
-    }
-    return true;
 }
 
 static bool redis_check(const char *url, struct error *error) {
     struct redis_url parsed;
-    bool right = parse_url(url, &parsed, error);
+    bool right = redis_url_parse(url, &parsed, error);
     explicit_bzero(&parsed, sizeof parsed);
     return right;
 }
@@ -295,6 +343,10 @@ static void init_connections(struct redis_store *store) {
     store->lives.context = store;
     redis_resolver_init(&store->resolver, setup->loop, &store->lives, store->url.host,
                         store->url.port);
+    struct redis_sentinels *sentinels = store->url.sentinel ? &store->sentinels : NULL;
+    if (sentinels != NULL) {
+        redis_sentinels_init(sentinels, &store->url, setup->loop, &store->lives);
+    }
     struct redis_gate_setup gate = {.loop = setup->loop,
                                     .url = &store->url,
                                     .secrets = setup->secrets,
@@ -302,16 +354,20 @@ static void init_connections(struct redis_store *store) {
                                     .resolver = &store->resolver,
                                     .lives = &store->lives};
     struct redis_link_setup link = {.gate = gate,
+                                    .sentinels = sentinels,
+                                    .replicas = setup->wait_replicas,
                                     .op_count = setup->election_count,
                                     .backoff_most_ns =
                                         backoff_ns < BACKOFF_MOST_NS ? backoff_ns : BACKOFF_MOST_NS,
                                     .request = on_request,
                                     .answer = on_answer,
+                                    .confirmed = on_confirmed,
                                     .doubt = on_doubt,
                                     .opened = on_opened,
                                     .trouble = on_trouble,
                                     .context = store};
     struct redis_subscriber_setup subscriber = {.gate = gate,
+                                                .sentinels = sentinels,
                                                 .names = store->names,
                                                 .count = setup->election_count,
                                                 .on_release = on_release,
@@ -319,6 +375,11 @@ static void init_connections(struct redis_store *store) {
                                                 .context = store};
     redis_link_init(&store->link, &link);
     redis_subscriber_init(&store->subscriber, &subscriber);
+    if (sentinels != NULL) {
+        struct redis_watcher_setup watcher = {
+            .gate = gate, .sentinels = sentinels, .told = on_told, .context = store};
+        redis_watcher_init(&store->watcher, &watcher);
+    }
 }
 
 static struct store *redis_open(const struct store_setup *setup, struct error *error) {
@@ -326,7 +387,8 @@ static struct store *redis_open(const struct store_setup *setup, struct error *e
     store->base.ops = &redis_store_ops;
     store->setup = *setup;
     store->troubled = setup->election_count;
-    if (!parse_url(setup->url, &store->url, error) || !init_names(store, error) ||
+    store->replicas.wanted = setup->wait_replicas;
+    if (!redis_url_parse(setup->url, &store->url, error) || !init_names(store, error) ||
         !init_tls(store, error)) {
         free(store->names);
         explicit_bzero(&store->url, sizeof store->url);
