@@ -246,7 +246,7 @@ def test_takeover_does_not_need_notifications_of_keys(redis, start, sample, time
     sampler.stop()
 
 
-def test_a_reset_while_requests_of_many_are_under_way(folder, closing, start):
+def test_a_reset_while_requests_of_many_are_under_way(closing, start, timely):
     """Each of them is in doubt, none is lost: the next renewals make them good."""
     fake = closing(FakeRedis())
     names = [f"job-{n}" for n in range(20)]
