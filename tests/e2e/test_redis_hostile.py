@@ -68,7 +68,7 @@ def test_broken_protocol_from_every_side(fake, start):
 
 
 @pytest.mark.parametrize("kind", ["renew", "SUBSCRIBE"])
-def test_broken_protocol_in_a_proven_connection(fake, start, kind):
+def test_broken_protocol_in_a_proven_connection(fake, start, kind, timely):
     """Only what was asked on that connection is in doubt."""
     a = start("pod-a", *QUICK, store=fake.url)
     token = a.wait_leader().token
