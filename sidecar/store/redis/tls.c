@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* What may come without any data: a handshake, session tickets, changes of keys. */
-#define QUIET_MOST (256 * 1024)
+#define QUIET_MOST 262144
 #define NAME_MOST 255
 
 struct redis_tls {
@@ -96,8 +96,7 @@ struct redis_tls_session *redis_tls_begin(const struct redis_tls *tls, const cha
     SSL_set_cert_cb(session->ssl, on_asked, session);
     (void)snprintf(session->host, sizeof session->host, "%s", host);
     if (!expect_host(session->ssl, host)) {
-        (void)snprintf(session->problem, sizeof session->problem,
-                       "no certificate can be for the host %s", session->host);
+        error_set(&session->problem, "no certificate can be for the host %s", session->host);
     }
     ERR_clear_error();
     return session;
@@ -113,7 +112,6 @@ void redis_tls_feed(struct redis_tls_session *session, const char *bytes, size_t
         abort(); /* out of memory */
     }
     session->quiet += size;
-    session->heard = true;
 }
 
 /* What OpenSSL has verified by itself, looked at once more. */
@@ -123,8 +121,7 @@ static bool is_verified(const SSL *ssl) {
 
 static enum redis_tls_result finish_handshake(struct redis_tls_session *session) {
     if (!is_verified(session->ssl)) {
-        (void)snprintf(session->problem, sizeof session->problem,
-                       "the server did not prove who it is");
+        error_set(&session->problem, "the server did not prove who it is");
         return REDIS_TLS_BROKEN;
     }
     session->open = true;
@@ -134,7 +131,7 @@ static enum redis_tls_result finish_handshake(struct redis_tls_session *session)
 enum redis_tls_result redis_tls_next(struct redis_tls_session *session, char *out, size_t size,
                                      size_t *got) {
     *got = 0;
-    if (session->problem[0] != '\0') {
+    if (session->problem.text[0] != '\0') {
         return REDIS_TLS_BROKEN;
     }
     ERR_clear_error();
@@ -157,8 +154,7 @@ enum redis_tls_result redis_tls_next(struct redis_tls_session *session, char *ou
         return REDIS_TLS_BROKEN;
     }
     if (session->quiet > QUIET_MOST) {
-        (void)snprintf(session->problem, sizeof session->problem,
-                       "the server talks TLS without end and says nothing in it");
+        error_set(&session->problem, "the server talks TLS without end and says nothing in it");
         return REDIS_TLS_BROKEN;
     }
     return REDIS_TLS_WAIT;
@@ -166,7 +162,7 @@ enum redis_tls_result redis_tls_next(struct redis_tls_session *session, char *ou
 
 bool redis_tls_write(struct redis_tls_session *session, const char *bytes, size_t size) {
     size_t written = 0;
-    if (!session->open || session->problem[0] != '\0') {
+    if (!session->open || session->problem.text[0] != '\0') {
         return false;
     }
     ERR_clear_error();
@@ -178,7 +174,7 @@ bool redis_tls_write(struct redis_tls_session *session, const char *bytes, size_
 }
 
 void redis_tls_close(struct redis_tls_session *session) {
-    if (session->open && session->problem[0] == '\0') {
+    if (session->open && session->problem.text[0] == '\0') {
         ERR_clear_error();
         (void)SSL_shutdown(session->ssl); /* 0: the server's own is not waited for */
         ERR_clear_error();
@@ -196,5 +192,5 @@ void redis_tls_take(struct redis_tls_session *session, char *bytes, size_t size)
 }
 
 const char *redis_tls_problem(const struct redis_tls_session *session) {
-    return session->problem;
+    return session->problem.text;
 }

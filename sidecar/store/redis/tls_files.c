@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define FILE_MOST (4 * 1024 * 1024) /* the CAs of a whole system take a quarter of a MiB */
-#define CHAIN_MOST (64 * 1024)      /* of a server's certificates */
+#define FILE_MOST 4194304 /* the CAs of a whole system take a quarter of a MiB */
+#define CHAIN_MOST 65536  /* of a server's certificates */
 
 /* One file that is being taken into a context. */
 struct source {

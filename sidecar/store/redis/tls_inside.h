@@ -13,11 +13,10 @@ struct redis_tls_session {
     BIO *out;     /* what is to leave */
     bool open;    /* the handshake is over */
     bool asked;   /* the server wants to see a certificate */
-    bool heard;   /* anything came */
     bool data;    /* data came */
     size_t quiet; /* bytes that came since the last data */
     char host[64];
-    char problem[REDIS_TLS_TEXT]; /* empty: none */
+    struct error problem; /* empty: none; REDIS_TLS_TEXT bytes at most */
 };
 
 /* A context from the files (tls_files.c); NULL: see `finding`. */

@@ -2,22 +2,10 @@
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 /* What went wrong, and what would mend it. Short: an address goes before it. */
 
 #define NAME_SHOWN "%.40s"
-
-static void say(struct redis_tls_session *session, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void say(struct redis_tls_session *session, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(session->problem, sizeof session->problem, format, arguments);
-    va_end(arguments);
-}
 
 static bool has_certificate(const struct redis_tls_session *session) {
     return SSL_get_certificate(session->ssl) != NULL;
@@ -28,29 +16,32 @@ static void explain_certificate(struct redis_tls_session *session) {
     long result = SSL_get_verify_result(session->ssl);
     switch (result) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
-        say(session, "the server's certificate, or one above it, has expired: renew it");
+        error_set(&session->problem,
+                  "the server's certificate, or one above it, has expired: renew it");
         break;
     case X509_V_ERR_CERT_NOT_YET_VALID:
-        say(session, "the server's certificate is not valid yet: is the clock right here?");
+        error_set(&session->problem,
+                  "the server's certificate is not valid yet: is the clock right here?");
         break;
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-        say(session,
-            "the server's certificate is not for " NAME_SHOWN ": use a name that is in it, or add "
-            "this one to it",
-            session->host);
+        error_set(&session->problem,
+                  "the server's certificate is not for " NAME_SHOWN ": use a name that is in it, "
+                  "or add this one to it",
+                  session->host);
         break;
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-        say(session, "the server's certificate is of a CA that is not trusted: give that CA with "
-                     "--tls-ca");
+        error_set(&session->problem,
+                  "the server's certificate is of a CA that is not trusted: give that CA with "
+                  "--tls-ca");
         break;
     default:
-        say(session, "the server's certificate is refused: %s",
-            X509_verify_cert_error_string(result));
+        error_set(&session->problem, "the server's certificate is refused: %s",
+                  X509_verify_cert_error_string(result));
         break;
     }
 }
@@ -84,18 +75,19 @@ static void explain_alert(struct redis_tls_session *session, int alert) {
     const char *text = SSL_alert_desc_string_long(alert);
     if (session->asked && about_certificate(alert)) {
         if (has_certificate(session)) {
-            say(session, "the server refused the client certificate (%s): is --tls-cert right?",
-                text);
+            error_set(&session->problem,
+                      "the server refused the client certificate (%s): is --tls-cert right?", text);
         } else {
-            say(session, "%s", certificate_missing);
+            error_set(&session->problem, "%s", certificate_missing);
         }
     } else if (alert == SSL_AD_PROTOCOL_VERSION) {
-        say(session, "%s", no_version);
+        error_set(&session->problem, "%s", no_version);
     } else if (alert == SSL_AD_UNRECOGNIZED_NAME) {
-        say(session, "the server does not know itself as " NAME_SHOWN ": use another name of it",
-            session->host);
+        error_set(&session->problem,
+                  "the server does not know itself as " NAME_SHOWN ": use another name of it",
+                  session->host);
     } else {
-        say(session, "the server refuses TLS with us (%s): its log says why", text);
+        error_set(&session->problem, "the server refuses TLS with us (%s): its log says why", text);
     }
 }
 
@@ -114,28 +106,31 @@ void redis_tls_explain(struct redis_tls_session *session) {
     } else if (reason >= SSL_AD_REASON_OFFSET) {
         explain_alert(session, reason - SSL_AD_REASON_OFFSET);
     } else if (reason == SSL_R_UNSUPPORTED_PROTOCOL) {
-        say(session, "%s", no_version);
+        error_set(&session->problem, "%s", no_version);
     } else if (is_no_tls(reason) && !session->open) {
-        say(session, "no TLS is spoken there: give the port for TLS, or write redis:// without it");
+        error_set(&session->problem,
+                  "no TLS is spoken there: give the port for TLS, or write redis:// without it");
     } else {
-        say(session, "TLS broke: %s", text != NULL ? text : "unknown reason");
+        error_set(&session->problem, "TLS broke: %s", text != NULL ? text : "unknown reason");
     }
     ERR_clear_error();
 }
 
 const char *redis_tls_ended(struct redis_tls_session *session, const char *why) {
-    if (session->problem[0] != '\0' || session->data) {
-        return session->problem[0] != '\0' ? session->problem : why;
+    if (session->problem.text[0] != '\0' || session->data) {
+        return session->problem.text[0] != '\0' ? session->problem.text : why;
     }
     /* A server that refuses may hang up before its last word has been read. */
     if (session->asked && !has_certificate(session)) {
-        say(session, "%s", certificate_missing);
+        error_set(&session->problem, "%s", certificate_missing);
     } else if (session->asked) {
-        say(session, "%.50s in the TLS handshake: does it take our certificate?", why);
+        error_set(&session->problem, "%.50s in the TLS handshake: does it take our certificate?",
+                  why);
     } else if (!session->open) {
-        say(session, "%.50s in the TLS handshake: does it speak TLS at that port?", why);
+        error_set(&session->problem, "%.50s in the TLS handshake: does it speak TLS at that port?",
+                  why);
     } else {
         return why;
     }
-    return session->problem;
+    return session->problem.text;
 }

@@ -128,9 +128,12 @@ void tls_pair_begin(struct tls_pair *pair, const struct tls_identity *server, in
 static void turn(struct tls_pair *pair) {
     size_t size = 0;
     do {
+        if (redis_tls_problem(pair->session)[0] == '\0') {
+            ERR_raise(ERR_LIB_USER, ERR_R_FATAL); /* of somebody else: not to be stumbled on */
+        }
         pair->last = redis_tls_next(pair->session, pair->got + pair->got_size,
                                     sizeof pair->got - pair->got_size, &size);
-        assert_int_equal(ERR_peek_error(), 0); /* nothing is left for the next one to stumble on */
+        assert_int_equal(ERR_peek_error(), 0); /* nor is anything left for others */
         if (pair->last == REDIS_TLS_OPEN) {
             assert_false(pair->opened);
             pair->opened = true;
