@@ -118,6 +118,7 @@ static bool store_start(struct app *app) {
                                 .ttl_ns = config->ttl_ns,
                                 .margin_ns = config->margin_ns,
                                 .token_floor = config->token_floor,
+                                .wait_replicas = config->redis_wait_replicas,
                                 .secrets = &app->store_secrets,
                                 .tls = config_tls(config),
                                 .status = &app->store_status,

@@ -257,6 +257,10 @@ static void check_store(struct checker *checker) {
     }
     check_credentials(checker, strcmp(ops->kind, "local") == 0);
     check_tls(checker, ops);
+    if (strcmp(ops->kind, "redis") != 0 && config->redis_wait_replicas > 0) {
+        blame(checker, OPTION_REDIS_WAIT_REPLICAS,
+              "is about the replicas of a Redis server, and this store is none: leave it out");
+    }
 }
 
 void config_check(struct config *config, char *const *environment, struct config_report *report) {

@@ -42,6 +42,7 @@ struct config {
     bool efficiency;
     bool step_down;
     uint64_t token_floor;
+    unsigned redis_wait_replicas;
 
     struct listen_address http;
     struct listen_address health;

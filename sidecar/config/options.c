@@ -20,7 +20,8 @@ _Static_assert(LOG_DEBUG == 0 && LOG_ERROR == 3, "levels are indexed by enum log
 const struct option options[OPTION_COUNT] = {
     [OPTION_STORE] = {.name = "store",
                       .value = "URL",
-                      .help = "where the locks live: redis://HOST[:PORT][/DB], rediss:// (TLS), "
+                      .help = "where the locks live: redis://HOST[:PORT][/DB], "
+                              "redis+sentinel://HOST,HOST/MASTER, both with TLS as rediss, "
                               "redis+unix:/PATH, local:/DIR",
                       .required = true,
                       .file_twin = true,
@@ -169,6 +170,16 @@ const struct option options[OPTION_COUNT] = {
                             .take = take_floor,
                             .show = show_floor,
                             .target = AT(token_floor)},
+    [OPTION_REDIS_WAIT_REPLICAS] = {.name = "redis-wait-replicas",
+                                    .value = "NUMBER",
+                                    .standard = "0",
+                                    .help = "how many replicas of the Redis server have to "
+                                            "acknowledge a grant or a renewal before it counts",
+                                    .take = take_count,
+                                    .show = show_count,
+                                    .target = AT(redis_wait_replicas),
+                                    .least = 0,
+                                    .most = 100},
     [OPTION_HTTP] = {.name = "http",
                      .value = "ADDRESS|off",
                      .standard = "localhost:4040",

@@ -31,6 +31,7 @@ struct store_status {
     bool up;              /* the last request was answered */
     uint64_t reconnects;  /* connections made after the first */
     uint64_t clock_steps; /* steps of the store's clock against ours */
+    char version[48];     /* of the server, "redis 7.0.15"; empty: none or unknown */
     char problem[200];    /* the last trouble, for people; empty: none. Never a secret */
 };
 
@@ -107,6 +108,7 @@ struct store_setup {
     int64_t ttl_ns;
     int64_t margin_ns;
     uint64_t token_floor;
+    unsigned wait_replicas; /* Redis: how many of them have to acknowledge a grant or renewal */
     const struct store_secrets *secrets;
     struct store_tls tls;
     struct store_status *status;
