@@ -20,8 +20,9 @@ _Static_assert(LOG_DEBUG == 0 && LOG_ERROR == 3, "levels are indexed by enum log
 const struct option options[OPTION_COUNT] = {
     [OPTION_STORE] = {.name = "store",
                       .value = "URL",
-                      .help = "where the locks live: redis://HOST[:PORT][/DB], rediss:// (TLS), "
-                              "redis+sentinel://HOST,HOST/MASTER, redis+unix:/PATH, local:/DIR",
+                      .help = "where the locks live: redis://HOST[:PORT][/DB], "
+                              "redis+sentinel://HOST,HOST/MASTER, both with TLS as rediss, "
+                              "redis+unix:/PATH, local:/DIR",
                       .required = true,
                       .file_twin = true,
                       .take = take_store,

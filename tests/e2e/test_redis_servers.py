@@ -67,26 +67,6 @@ def test_keys_of_two_slots_would_be_told(closing, start):
     assert asked_in_a_second(fake) <= 6
 
 
-@pytest.fixture
-def sentinel(folder, closing, redis):
-    port = free_port()
-    path = folder + "/sentinel.conf"
-    with open(path, "w") as f:
-        f.write(f"port {port}\nsentinel monitor mine 127.0.0.1 {redis.port} 1\n")
-
-    class Sentinel(Redis):
-        def command(self):
-            return ["redis-server", path, "--sentinel"]
-    return closing(Sentinel(folder + "/sentinel", port=port))
-
-
-def test_the_port_of_a_sentinel(sentinel, start):
-    a = start("pod-a", *QUICK, store=sentinel.url)
-    wait_told(a, "store-refused", "this is a Sentinel", "use that one's port", state="unknown")
-    assert not a.leads()
-    alive(a)
-
-
 def test_a_replica(redis, folder, closing, start):
     replica = closing(Redis(folder + "/replica", ["--replicaof", f"127.0.0.1 {redis.port}"]))
     a = start("pod-a", *QUICK, store=replica.url)

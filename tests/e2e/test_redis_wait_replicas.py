@@ -1,46 +1,29 @@
 """What acknowledgements of replicas are good for, and what goes wrong without them."""
 
-import pytest
-
 from kit.clock import MS, S, boottime_ns, wait_until
 from kit.redis_server import Redis
-from kit.relay import Relay
 
 TTL = ("--ttl", "1s")
 TTL_NS = 1 * S
-
-
-@pytest.fixture
-def wire(redis, closing):
-    """What replication goes through."""
-    redis.cli("CONFIG", "SET", "repl-diskless-sync-delay", "0")
-    return closing(Relay(redis.port))
-
-
-@pytest.fixture
-def follower_server(wire, folder, closing):
-    server = closing(Redis(folder + "/replica", ["--replicaof", f"127.0.0.1 {wire.port}"]))
-    wait_until(lambda: "master_link_status:up" in server.cli("INFO", "replication"), 10)
-    return server
 
 
 def refused(sidecar, result="unsure"):
     return sidecar.metrics()[f'gavel_store_requests_total{{op="renew",result="{result}"}}']
 
 
-def test_a_leader_on_a_cut_off_master_stops_by_its_deadline(redis, follower_server, wire, start,
+def test_a_leader_on_a_cut_off_master_stops_by_its_deadline(redis, replica, link, start,
                                                              sample):
     """The replica is made master elsewhere: nobody leads on both sides."""
     a = start("pod-a", *TTL, "--redis-wait-replicas", "1", store=redis.url, fixed_port=True)
     first = a.wait_leader(10)
     assert a.status()["warnings"] == []
-    wait_until(lambda: follower_server.lease() == redis.lease(), 5)
-    b = start("pod-b", *TTL, store=follower_server.url, fixed_port=True)
+    wait_until(lambda: replica.lease() == redis.lease(), 5)
+    b = start("pod-b", *TTL, store=replica.url, fixed_port=True)
     sampler = sample([a, b])
     sampler.wait_for_leader(0)
-    wire.freeze()
+    link.freeze()
     last = a.check()
-    follower_server.cli("REPLICAOF", "NO", "ONE")
+    replica.cli("REPLICAOF", "NO", "ONE")
     wait_until(lambda: not a.check().leader, 5, "not leader any more")
     wait_until(lambda: a.state() == "unknown", 5)
     assert "0 of 1 replicas acknowledged" in a.probe("/readyz?verbose").body.decode()
@@ -54,7 +37,7 @@ def test_a_leader_on_a_cut_off_master_stops_by_its_deadline(redis, follower_serv
     sampler.stop()
 
 
-def test_a_replica_that_is_slow_for_less_than_the_lease_costs_nothing(redis, follower_server, wire,
+def test_a_replica_that_is_slow_for_less_than_the_lease_costs_nothing(redis, replica, link,
                                                                        start, sample):
     a = start("pod-a", "--ttl", "4s", "--mode", "efficiency", "--redis-wait-replicas", "1",
               fixed_port=True)
@@ -63,9 +46,9 @@ def test_a_replica_that_is_slow_for_less_than_the_lease_costs_nothing(redis, fol
     # From one renewal on, over the next one.
     before = refused(a, "yes")
     wait_until(lambda: refused(a, "yes") > before, 5)
-    follower_server.freeze()
+    replica.freeze()
     wait_until(lambda: refused(a) > 0, 5, "a renewal was not acknowledged")
-    follower_server.thaw()
+    replica.thaw()
     before = refused(a, "yes")
     wait_until(lambda: refused(a, "yes") > before, 5)
     assert a.check().token == token
@@ -73,27 +56,27 @@ def test_a_replica_that_is_slow_for_less_than_the_lease_costs_nothing(redis, fol
     assert [c for c in sampler.changes if not c.leader] == []
 
 
-def test_nobody_leads_before_the_replica_has_it(redis, follower_server, wire, start):
+def test_nobody_leads_before_the_replica_has_it(redis, replica, link, start):
     """The grant is there, and is found again under its name once the replica is back."""
-    wire.freeze()
+    link.freeze()
     a = start("pod-a", *TTL, "--mode", "efficiency", "--redis-wait-replicas", "1")
     wait_until(lambda: a.status()["reason"] == "store-refused", 5)
     granted = wait_until(redis.lease, 5)
     since = boottime_ns()
     wait_until(lambda: boottime_ns() - since > 500 * MS)
     assert not a.check().leader and redis.lease() == granted
-    wire.thaw()
+    link.thaw()
     a.wait_leader(5)
-    assert follower_server.lease() == redis.lease() == granted
+    assert replica.lease() == redis.lease() == granted
     # A follower is told no at once, and a release does not wait either.
     b = start("pod-b", *TTL, "--redis-wait-replicas", "1")
     b.wait_state("follower", 5)
-    wire.freeze()
+    link.freeze()
     assert a.stop() == 0
     assert redis.lease() != granted
 
 
-def test_many_elections_wait_together(redis, follower_server, start):
+def test_many_elections_wait_together(redis, replica, start):
     """One WAIT covers all that was answered before it."""
     names = [f"e{i}" for i in range(40)]
     a = start("pod-a", *TTL, "--mode", "efficiency", "--redis-wait-replicas", "1",
@@ -110,25 +93,25 @@ def test_many_elections_wait_together(redis, follower_server, start):
     assert 0 < calls("wait") < calls("evalsha") * 3 / 4
 
 
-def test_without_them_the_status_warns_and_tokens_rise(redis, follower_server, wire, start):
+def test_without_them_the_status_warns_and_tokens_rise(redis, replica, link, start):
     a = start("pod-a", *TTL, fixed_port=True)
     first = a.wait_leader(10)
     wait_until(lambda: a.status()["warnings"] == ["store-replicated-async", "overlap-possible"], 5)
     assert a.metrics()['gavel_warning{code="overlap-possible"}'] == 1
     assert "a: overlap-possible" in a.probe("/readyz?verbose").body.decode()
-    wait_until(lambda: follower_server.lease() == redis.lease(), 5)
-    wire.sever()
-    follower_server.cli("REPLICAOF", "NO", "ONE")
-    b = start("pod-b", *TTL, store=follower_server.url)
+    wait_until(lambda: replica.lease() == redis.lease(), 5)
+    link.sever()
+    replica.cli("REPLICAOF", "NO", "ONE")
+    b = start("pod-b", *TTL, store=replica.url)
     assert b.wait_leader(10).token > first.token
     assert a.leads()  # which is what the warning is about; it stays when the replica is gone
     wait_until(lambda: a.status()["warnings"] == ["overlap-possible"], 5)
 
 
-def test_one_of_three_is_no_majority(redis, follower_server, wire, folder, closing, start):
+def test_one_of_three_is_no_majority(redis, replica, link, folder, closing, start):
     """One replica's word and the master's are two of four: two others may elect another."""
     for name in ("second", "third"):
-        closing(Redis(f"{folder}/{name}", ["--replicaof", f"127.0.0.1 {wire.port}"]))
+        closing(Redis(f"{folder}/{name}", ["--replicaof", f"127.0.0.1 {link.port}"]))
     wait_until(lambda: "connected_slaves:3" in redis.cli("INFO", "replication"), 10)
     quick = ("--ttl", "1s", "--mode", "efficiency", "--redis-wait-replicas")
     a = start("pod-a", *quick, "1")
@@ -140,7 +123,7 @@ def test_one_of_three_is_no_majority(redis, follower_server, wire, folder, closi
     assert b.status()["warnings"] == []
 
 
-def test_wait_that_is_not_allowed(redis, follower_server, start):
+def test_wait_that_is_not_allowed(redis, replica, start):
     redis.cli("ACL", "SETUSER", "gavel", "on", ">secret", "~gavel:*", "&gavel:*", "+@all", "-wait")
     a = start("pod-a", *TTL, "--mode", "efficiency", "--redis-wait-replicas", "1",
               env={"GAVEL_STORE_USER": "gavel", "GAVEL_STORE_PASSWORD": "secret"})

@@ -1,10 +1,9 @@
 """A master with replicas, watched by Sentinels: real processes on ports of our own."""
 
 import os
-import subprocess
 
 from kit.clock import wait_until
-from kit.redis_server import Redis, redis_binary
+from kit.redis_server import Redis
 from kit.resp import RespError
 
 MASTER = "mymaster"
@@ -27,15 +26,11 @@ class Sentinel(Redis):
                 f"sentinel down-after-milliseconds {MASTER} 1000",
                 f"sentinel failover-timeout {MASTER} 3000", *self.lines, ""]))
 
-    def start(self):
+    def command(self):
         path = os.path.join(self.folder, "sentinel.conf")
         if not os.path.exists(path):
             self._write(path)
-        self.log = open(os.path.join(self.folder, "sentinel.log"), "ab")
-        self.process = subprocess.Popen(["redis-sentinel", path, "--sentinel"],
-                                        executable=redis_binary(), stdin=subprocess.DEVNULL,
-                                        stdout=self.log, stderr=self.log)
-        wait_until(self._answers, 10, "redis-sentinel answers")
+        return ["redis-sentinel", path, "--sentinel"]
 
     def details(self):
         flat = self.cli("SENTINEL", "MASTER", MASTER)

@@ -89,15 +89,25 @@ static void all_sentinels_down_is_told(void **state) {
 
 #define REPLICA "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:6379\r\n$9\r\nconnected\r\n:1\r\n"
 
+static unsigned roles_asked;
+
+static bool count_role(struct peer_connection *connection, const redisReply *request) {
+    (void)connection;
+    roles_asked += strcmp(request->element[0]->str, "ROLE") == 0;
+    return false;
+}
+
 static void a_replica_is_not_taken_for_the_master(void **state) {
     struct stage *stage = *state;
     stage->masters[0].role = REPLICA;
+    stage->masters[0].before = count_role;
+    roles_asked = 0;
     shop_open(&stage->shop);
     const struct store_event *event = stage_renew(stage, OUTCOME_UNSURE);
     assert_non_null(strstr(event->text, "a replica of 127.0.0.1:6379, not a master"));
     assert_non_null(strstr(event->text, "the master by Sentinel 127.0.0.1"));
     assert_int_equal(stage->masters[0].scripts, 0);
-    /* All three say the same: it is tried once in each attempt. */
+    assert_int_equal(roles_asked, 1); /* all three say the same: it is tried once */
     for (size_t i = 0; i < SENTINELS; i++) {
         assert_true(stage->sentinels[i].asked >= 1);
     }
