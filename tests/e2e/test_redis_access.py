@@ -1,6 +1,8 @@
 """Rights and passwords that are too narrow, wrong or changed; and leases that are lost again and
 again. The process stays, says what is missing, and goes on once it is there."""
 
+import os
+import re
 import signal
 
 import pytest
@@ -47,6 +49,24 @@ def test_the_least_rights_are_enough(redis, begin, timely):
     assert a.check().token == token
     assert a.stop() == 0
     assert redis.lease() is None, "it was not released"
+
+
+def test_the_rights_that_the_readme_names(redis, start):
+    """Nothing is denied with them, and nothing is missing: the server is known, and a release is
+    heard of."""
+    with open(os.path.join(os.path.dirname(__file__), "../../README.md")) as f:
+        command = re.search(r"^    (ACL SETUSER gavel .*)$", f.read(), re.M).group(1)
+    redis.cli(*command.replace(">PASSWORD", ">" + SECRET).split())
+    a = start("pod-a", *QUICK, "--drain", "none", env=as_user())
+    a.wait_leader()
+    b = start("pod-b", *QUICK, "--drain", "none", env=as_user())
+    wait_until(lambda: b.status()["lock_space"], 5)
+    wait_until(lambda: redis.cli("PUBSUB", "NUMSUB", a.status()["lock_space"].split("/", 2)[2]
+                                 + ":released")[1] == 2, 5, "both listen")
+    assert a.stop() == 0
+    b.wait_leader()
+    denied = [line for line in redis.cli("ACL", "LOG")]
+    assert denied == [] and not b.status()["warnings"]
 
 
 def test_without_evalsha_the_whole_script_is_sent(redis, begin):
