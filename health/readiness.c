@@ -31,7 +31,8 @@ char *readiness_text(bool ready, const struct board *board, const struct counter
     }
     fputs(ready ? "[+] listeners: up\n" : "[-] listeners: not up yet, or the process drains\n",
           out);
-    fprintf(out, "[i] store %s: %s%s%s\n", board->store_kind, store->up ? "up" : "down",
+    fprintf(out, "[i] store %s: %s%s%s%s%s\n", board->store_kind, store->up ? "up" : "down",
+            store->version[0] != '\0' ? ", " : "", store->version,
             store->problem[0] != '\0' ? ", last problem: " : "", store->problem);
     fprintf(out, "[i] loop: lag %.1f ms, stalls %" PRIu64 "\n", counters->loop_lag_s * 1e3,
             counters->loop_stalls);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "config/tls.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -106,6 +107,8 @@ static bool store_start(struct app *app) {
     struct error error = {""};
     app->store_secrets.user = config->store_user;
     app->store_secrets.password = config->store_password;
+    app->store_secrets.refresh = app_refresh_secrets;
+    app->store_secrets.context = app;
     struct store_setup setup = {.loop = &app->loop,
                                 .url = config->store_url,
                                 .namespace_ = config->namespace_,
@@ -115,7 +118,9 @@ static bool store_start(struct app *app) {
                                 .ttl_ns = config->ttl_ns,
                                 .margin_ns = config->margin_ns,
                                 .token_floor = config->token_floor,
+                                .wait_replicas = config->redis_wait_replicas,
                                 .secrets = &app->store_secrets,
+                                .tls = config_tls(config),
                                 .status = &app->store_status,
                                 .on_event = app_store_event,
                                 .context = app};
@@ -187,11 +192,17 @@ int app_run(struct config *config) {
     elections_init(app);
     app_board_init(app);
     notify_init(&app->notify);
+    uv_timer_init(&app->loop, &app->patience);
+    app->patience.data = app;
+    uv_unref((uv_handle_t *)&app->patience);
 
     bool started = start(app);
+    app->started = started;
     if (!started) {
         app_close(app);
     }
+    uv_run(&app->loop, UV_RUN_DEFAULT);
+    uv_close((uv_handle_t *)&app->patience, NULL);
     uv_run(&app->loop, UV_RUN_DEFAULT);
     int leftover = uv_loop_close(&app->loop);
     if (leftover != 0) {

@@ -7,6 +7,8 @@
 
 /* Signals, resignation, and the end of the process. */
 
+#define PATIENCE_MS 1000
+
 void app_resign(void *context, size_t election) {
     struct app *app = context;
     app->elections[election].resign_asked = true;
@@ -46,23 +48,10 @@ void app_election_finished(struct app_election *election, bool left_to_lapse) {
     }
 }
 
-static void reload_secrets(struct app *app) {
-    struct error error = {""};
-    bool all = config_reload_secrets(app->config, &error);
-    /* One of them may be new although another could not be read. */
-    app->store_secrets.user = app->config->store_user;
-    app->store_secrets.password = app->config->store_password;
-    if (!all) {
-        log_event(LOG_ERROR, "reload-failed", LOG_TEXT("error", error.text));
-        return;
-    }
-    log_event(LOG_INFO, "reloaded", LOG_TEXT("what", "secrets"));
-}
-
 static void on_signal(uv_signal_t *signal, int number) {
     struct app *app = signal->data;
     if (number == SIGHUP) {
-        reload_secrets(app);
+        app_reload(app);
         return;
     }
     const char *name = number == SIGINT ? "SIGINT" : "SIGTERM";
@@ -88,6 +77,15 @@ bool app_signals_start(struct app *app) {
     return true;
 }
 
+/* A name server or a disk that hangs holds one of libuv's threads, which nothing ends but the end
+ * of the process. All that matters is done: readers are gone, locks given back or left to lapse. */
+static void on_patience(uv_timer_t *timer) {
+    const struct app *app = timer->data;
+    log_event(LOG_WARN, "stopped",
+              LOG_TEXT("detail", "a thread still hangs, in a name look-up perhaps"));
+    _exit(app->started ? 0 : 1);
+}
+
 static void on_part_closed(void *context) {
     (void)context; /* the loop ends by itself when the last handle has gone */
 }
@@ -97,6 +95,7 @@ void app_close(struct app *app) {
         return;
     }
     app->closing = true;
+    uv_timer_start(&app->patience, on_patience, PATIENCE_MS, 0);
     if (app->http != NULL) {
         http_close(app->http, on_part_closed, app);
     }

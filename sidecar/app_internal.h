@@ -41,6 +41,7 @@ struct app {
     struct store *store;
     struct store_status store_status;
     struct store_secrets store_secrets;
+    struct log_limit reload_limit;
 
     struct app_election *elections;
     struct board board;
@@ -53,12 +54,14 @@ struct app {
     size_t signals_ready;
     uv_timer_t heartbeat;
     bool heartbeat_ready;
+    uv_timer_t patience; /* how long the end waits for a thread that hangs; unreferenced */
     struct notify notify;
     int64_t heartbeat_due_ns; /* BOOTTIME */
     int64_t lag_most_ns;      /* since the last heartbeat */
     int64_t stalled_until_ns; /* BOOTTIME at which the last stall ended */
     int64_t clock_gap_ns;     /* REALTIME minus BOOTTIME at the last heartbeat */
 
+    bool started;
     bool draining;
     bool closing;
     size_t finished; /* elections that are drained */
@@ -74,6 +77,10 @@ void app_tick_soon(struct app_election *election);
 void app_note_lateness(struct app *app, int64_t due_ns, int64_t now_ns);
 /* store_setup.on_event */
 void app_store_event(void *context, const struct store_event *event);
+
+/* Reads secrets and TLS files again: on SIGHUP, and as store_secrets.refresh (app_reload.c). */
+void app_reload(struct app *app);
+void app_refresh_secrets(void *context);
 
 /* The board's side (app_publish.c). */
 void app_board_init(struct app *app);

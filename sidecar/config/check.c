@@ -8,6 +8,7 @@
 #include "config/options.h"
 #include "config/report.h"
 #include "config/runtime_dir.h"
+#include "config/tls.h"
 #include "store/store.h"
 
 #include <inttypes.h>
@@ -200,6 +201,49 @@ static void check_credentials(struct checker *checker, bool local) {
     }
 }
 
+static void check_tls_pair(struct checker *checker) {
+    bool certificate = is_given(checker, OPTION_TLS_CERT);
+    bool key = is_given(checker, OPTION_TLS_KEY);
+    if (certificate && !key && !is_bad(checker, OPTION_TLS_CERT)) {
+        blame(checker, OPTION_TLS_CERT, "is of no use without its private key: give --tls-key too");
+    } else if (key && !certificate && !is_bad(checker, OPTION_TLS_KEY)) {
+        blame(checker, OPTION_TLS_KEY, "is of no use without its certificate: give --tls-cert too");
+    }
+}
+
+/* False: there is nothing to be read. */
+static bool check_tls_options(struct checker *checker, bool tls) {
+    bool good = true;
+    for (int file = 0; file < STORE_TLS_FILES; file++) {
+        enum option_id id = config_tls_option((enum store_tls_file)file);
+        if (!tls && is_given(checker, id) && !is_bad(checker, id)) {
+            blame(checker, id,
+                  "is of no use, the store's URL does not ask for TLS: write rediss:// in it, or "
+                  "leave this out");
+        }
+        good = good && !is_bad(checker, id);
+    }
+    return good && tls;
+}
+
+static void check_tls(struct checker *checker, const struct store_ops *ops) {
+    const struct config *config = checker->config;
+    bool tls = ops->uses_tls != NULL && ops->uses_tls(config->store_url);
+    struct store_tls files = config_tls(config);
+    struct store_tls_finding finding;
+    if (!check_tls_options(checker, tls)) {
+        return;
+    }
+    if (!ops->check_tls(&files, &finding)) {
+        blame(checker, config_tls_option(finding.file), finding.error.text);
+    }
+    if (finding.key_exposed) {
+        struct error text;
+        config_tls_exposed(config, &text);
+        report_warning(checker->report, "%s", text.text);
+    }
+}
+
 static void check_store(struct checker *checker) {
     const struct config *config = checker->config;
     struct error error;
@@ -212,6 +256,11 @@ static void check_store(struct checker *checker) {
         return;
     }
     check_credentials(checker, strcmp(ops->kind, "local") == 0);
+    check_tls(checker, ops);
+    if (strcmp(ops->kind, "redis") != 0 && config->redis_wait_replicas > 0) {
+        blame(checker, OPTION_REDIS_WAIT_REPLICAS,
+              "is about the replicas of a Redis server, and this store is none: leave it out");
+    }
 }
 
 void config_check(struct config *config, char *const *environment, struct config_report *report) {
@@ -219,5 +268,6 @@ void config_check(struct config *config, char *const *environment, struct config
     fill_in(&checker);
     check_times(&checker);
     check_addresses(&checker);
+    check_tls_pair(&checker);
     check_store(&checker);
 }

@@ -42,6 +42,7 @@ struct config {
     bool efficiency;
     bool step_down;
     uint64_t token_floor;
+    unsigned redis_wait_replicas;
 
     struct listen_address http;
     struct listen_address health;
@@ -52,7 +53,10 @@ struct config {
     char *store_user;     /* NULL: none */
     char *store_password; /* NULL: none */
     char *store_user_file;
-    char *store_password_file; /* read again on SIGHUP */
+    char *store_password_file; /* read again on SIGHUP, and when the store refuses it */
+    char *tls_ca;              /* NULL: none; these are read again on SIGHUP */
+    char *tls_cert;
+    char *tls_key;
 
     bool log_json;
     int log_level; /* enum log_level */
@@ -98,9 +102,10 @@ int config_report_print(const struct config_report *report, const char *program,
 bool config_make_socket_folder(const struct config *config, struct error *error);
 
 /* Reads the files of --store-user-file and --store-password-file again. What can be read replaces
- * the old string, which is freed: point to the new ones afterwards in any case. False: one could
- * not be read, its old value stays, `error` says why. */
-bool config_reload_secrets(struct config *config, struct error *error);
+ * the old string, which is freed: point to the new ones afterwards in any case. `changed` says
+ * whether one is another now. False: one could not be read, its old value stays, `error` says why.
+ */
+bool config_reload_secrets(struct config *config, bool *changed, struct error *error);
 
 /* One line an option: name, value, where it came from. Secrets are hidden. */
 void config_print(const struct config *config, FILE *out);

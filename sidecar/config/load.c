@@ -331,5 +331,8 @@ void config_finish(struct config *config) {
     memory_free_secret(config->store_password);
     free(config->store_user_file);
     free(config->store_password_file);
+    free(config->tls_ca);
+    free(config->tls_cert);
+    free(config->tls_key);
     memset(config, 0, sizeof *config);
 }

@@ -16,6 +16,9 @@ enum option_id {
     OPTION_STORE,
     OPTION_STORE_USER,
     OPTION_STORE_PASSWORD,
+    OPTION_TLS_CA,
+    OPTION_TLS_CERT,
+    OPTION_TLS_KEY,
     OPTION_ELECTION,
     OPTION_NAMESPACE,
     OPTION_IDENTITY,
@@ -27,6 +30,7 @@ enum option_id {
     OPTION_VALID_FOR,
     OPTION_DRAIN,
     OPTION_TOKEN_FLOOR,
+    OPTION_REDIS_WAIT_REPLICAS,
     OPTION_HTTP,
     OPTION_HEALTH,
     OPTION_SOCKET,
@@ -59,7 +63,7 @@ struct option {
     option_take *take;
     option_show *show;
     size_t target;              /* offset in struct config */
-    int64_t least, most;        /* of a time, in nanoseconds */
+    int64_t least, most;        /* of a time, in nanoseconds; of a count */
     const char *const *choices; /* ended by NULL; the index is the value */
 };
 

@@ -1,30 +1,10 @@
 #include "config/secrets.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "config/config.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* Up to one byte more than allowed, so that more can be told. Negative: errno is set. */
-static ssize_t read_whole(int fd, char *bytes, size_t size) {
-    size_t length = 0;
-    while (length < size) {
-        ssize_t got = read(fd, bytes + length, size - length);
-        if (got == 0) {
-            break;
-        }
-        if (got < 0 && errno != EINTR) {
-            return -1;
-        }
-        length += got > 0 ? (size_t)got : 0;
-    }
-    return (ssize_t)length;
-}
 
 static char *check_secret(char *bytes, size_t length, struct error *error) {
     if (length > 0 && bytes[length - 1] == '\n') {
@@ -46,31 +26,17 @@ static char *check_secret(char *bytes, size_t length, struct error *error) {
 }
 
 char *secret_read(const char *path, struct error *error) {
-    /* Without O_NONBLOCK a FIFO would stop us here. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) {
-        error_set(error, "cannot be read: %s", strerror(errno));
+    struct file_content content;
+    if (!file_read(path, SECRET_MOST + 1, &content, error)) {
         return NULL;
     }
-    char *secret = NULL;
-    struct stat status;
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-        error_set(error, "is not a regular file");
-    } else {
-        char bytes[SECRET_MOST + 2];
-        ssize_t length = read_whole(fd, bytes, sizeof bytes);
-        if (length < 0) {
-            error_set(error, "cannot be read: %s", strerror(errno));
-        } else {
-            secret = check_secret(bytes, (size_t)length, error);
-        }
-        explicit_bzero(bytes, sizeof bytes);
-    }
-    (void)close(fd);
+    char *secret = check_secret(content.bytes, content.size, error);
+    file_content_finish(&content);
     return secret;
 }
 
-static bool reload(char **value, const char *file, const char *name, struct error *error) {
+static bool reload(char **value, const char *file, const char *name, bool *changed,
+                   struct error *error) {
     if (file == NULL) {
         return true;
     }
@@ -80,14 +46,17 @@ static bool reload(char **value, const char *file, const char *name, struct erro
         error_set(error, "%s: %.200s %.200s; the old one stays", name, file, why.text);
         return false;
     }
+    *changed = *changed || *value == NULL || strcmp(*value, fresh) != 0;
     memory_free_secret(*value);
     *value = fresh;
     return true;
 }
 
-bool config_reload_secrets(struct config *config, struct error *error) {
-    bool user = reload(&config->store_user, config->store_user_file, "--store-user-file", error);
+bool config_reload_secrets(struct config *config, bool *changed, struct error *error) {
+    *changed = false;
+    bool user =
+        reload(&config->store_user, config->store_user_file, "--store-user-file", changed, error);
     bool password = reload(&config->store_password, config->store_password_file,
-                           "--store-password-file", error);
+                           "--store-password-file", changed, error);
     return user && password;
 }

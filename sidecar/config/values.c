@@ -164,6 +164,22 @@ bool take_floor(const struct option *option, const char *text, struct config *co
     return true;
 }
 
+bool take_count(const struct option *option, const char *text, struct config *config,
+                struct error *error) {
+    int64_t number = 0;
+    size_t length = strspn(text, "0123456789");
+    for (size_t i = 0; i < length && number <= option->most; i++) {
+        number = number * 10 + (text[i] - '0');
+    }
+    if (text[length] != '\0' || number < option->least || number > option->most) {
+        error_set(error, "is not a whole number from %" PRId64 " to %" PRId64, option->least,
+                  option->most);
+        return false;
+    }
+    *(unsigned *)place(option, config) = (unsigned)number;
+    return true;
+}
+
 static bool choose(const struct option *option, const char *text, int *choice,
                    struct error *error) {
     char all[128] = "";
@@ -284,6 +300,10 @@ void show_drain(const struct option *option, const struct config *config, FILE *
 
 void show_floor(const struct option *option, const struct config *config, FILE *out) {
     (void)fprintf(out, "%" PRIu64, *(const uint64_t *)value(option, config));
+}
+
+void show_count(const struct option *option, const struct config *config, FILE *out) {
+    (void)fprintf(out, "%u", *(const unsigned *)value(option, config));
 }
 
 void show_switch(const struct option *option, const struct config *config, FILE *out) {

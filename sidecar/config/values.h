@@ -12,6 +12,7 @@ option_take take_names;    /* elections, separated by commas; adds */
 option_take take_time;     /* int64_t, within least and most */
 option_take take_drain;    /* a time or "none" */
 option_take take_floor;    /* uint64_t up to 9 * 10^13 */
+option_take take_count;    /* unsigned, within least and most */
 option_take take_switch;   /* bool, by choices */
 option_take take_level;    /* int, by choices */
 option_take take_address;  /* struct listen_address */
@@ -19,6 +20,6 @@ option_take take_socket;   /* an absolute path or "off" */
 option_take take_mode;     /* unsigned, octal */
 
 option_show show_store, show_text, show_secret, show_names, show_time, show_drain, show_floor,
-    show_switch, show_level, show_address, show_socket, show_mode;
+    show_count, show_switch, show_level, show_address, show_socket, show_mode;
 
 #endif

@@ -54,7 +54,7 @@ static const char *const reason_details[REASON_COUNT] = {
     [REASON_FOREIGN_VALUE] = "the lock holds something that gavel did not write: it is left alone",
     [REASON_DEADLINE] = "the lease ran out before the store confirmed it",
     [REASON_STORE_UNREACHABLE] = "the store does not answer",
-    [REASON_STORE_REFUSED] = "the store answers with an error: the log has it",
+    [REASON_STORE_REFUSED] = "the store answers with an error",
     [REASON_CLOCK_STEP] = "the wall clock ran past the lease: the next renewal decides",
 };
 
@@ -68,19 +68,25 @@ static void pending_detail(const struct view *view, char *text, size_t size) {
     }
 }
 
+static const char *words_for(const struct board_entry *entry, const struct answer *answer) {
+    if (answer->state == STATE_RESIGNING) {
+        return "keeps the lock until no reader can still trust an earlier answer";
+    }
+    if (answer->leader) {
+        return entry->problem[0] != '\0' ? "the last renewal was not confirmed" : NULL;
+    }
+    return (size_t)answer->reason < REASON_COUNT ? reason_details[answer->reason] : NULL;
+}
+
 void board_detail(const struct board_entry *entry, const struct answer *answer, char *text,
                   size_t size) {
-    const char *words = "";
-    if (answer->state == STATE_PENDING) {
+    if (answer->state == STATE_PENDING && entry->problem[0] == '\0') {
         pending_detail(&entry->view, text, size);
         return;
     }
-    if (answer->state == STATE_RESIGNING) {
-        words = "keeps the lock until no reader can still trust an earlier answer";
-    } else if (!answer->leader && (size_t)answer->reason < REASON_COUNT) {
-        words = reason_details[answer->reason];
-    }
-    snprintf(text, size, "%s", words == NULL ? "" : words);
+    const char *words = words_for(entry, answer);
+    bool both = words != NULL && entry->problem[0] != '\0';
+    snprintf(text, size, "%s%s%s", words == NULL ? "" : words, both ? ": " : "", entry->problem);
 }
 
 /* RFC 3339 in UTC with milliseconds. */

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define BOARD_PROBLEM_SIZE 160
+
 /*
  * The board: all elections of this process with their published views. The one place that the
  * socket, both HTTP listeners and the metrics read. Every answer is computed at the moment of
@@ -16,6 +18,9 @@ struct board_entry {
     struct view view;
     struct handouts handouts;
     bool draining; /* the process is ending */
+    /* What the store's last answer had to complain of, for people; empty: nothing. Written by the
+     * composition root, never a secret. */
+    char problem[BOARD_PROBLEM_SIZE];
 };
 
 /* One who wants to hear of changes. Embed it; unlink before it goes. When told it may unlink itself
@@ -61,7 +66,8 @@ const char *board_holder(const struct board *board, const struct board_entry *en
 char *board_json(const struct board *board, const struct board_entry *entry,
                  const struct answer *answer);
 
-/* Words for people about the present state ("waits 8.3 s more: ..."). */
+/* Words for people about the present state ("waits 8.3 s more: ..."), the store's own complaint
+ * with them. */
 void board_detail(const struct board_entry *entry, const struct answer *answer, char *text,
                   size_t size);
 

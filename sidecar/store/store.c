@@ -11,7 +11,8 @@ static const struct {
     const char *form; /* how its URL looks */
 } stores[] = {
     {&local_store_ops, "local:DIR"},
-    {&redis_store_ops, "redis://HOST:PORT/DATABASE, redis+unix:///PATH"},
+    {&redis_store_ops, "redis://HOST:PORT/DATABASE, redis+sentinel://HOST,HOST,HOST/MASTER, both "
+                       "with TLS as rediss, redis+unix:///PATH"},
 };
 
 const struct store_ops *store_for_url(const char *url, struct error *error) {

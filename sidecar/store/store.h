@@ -31,6 +31,7 @@ struct store_status {
     bool up;              /* the last request was answered */
     uint64_t reconnects;  /* connections made after the first */
     uint64_t clock_steps; /* steps of the store's clock against ours */
+    char version[48];     /* of the server, "redis 7.0.15"; empty: none or unknown */
     char problem[200];    /* the last trouble, for people; empty: none. Never a secret */
 };
 
@@ -38,6 +39,29 @@ struct store_status {
 struct store_secrets {
     const char *user;     /* NULL: none */
     const char *password; /* NULL: none */
+    /* Reads both again from where they came from. A store calls it before it connects again after
+     * the server has refused them. NULL: they do not change. */
+    void (*refresh)(void *context);
+    void *context;
+};
+
+enum store_tls_file {
+    STORE_TLS_CA,          /* trusted instead of the system's */
+    STORE_TLS_CERTIFICATE, /* shown to the server, with its chain */
+    STORE_TLS_KEY,         /* of that certificate, not encrypted */
+    STORE_TLS_FILES
+};
+
+/* What connections with TLS need; paths of PEM files, NULL: not given. */
+struct store_tls {
+    const char *paths[STORE_TLS_FILES];
+};
+
+/* What reading them showed. */
+struct store_tls_finding {
+    enum store_tls_file file; /* the one that is wrong */
+    struct error error;       /* in words that go on after its path; never a part of the content */
+    bool key_exposed;         /* not wrong, but others than its owner may read the key */
 };
 
 enum store_event_type {
@@ -84,7 +108,9 @@ struct store_setup {
     int64_t ttl_ns;
     int64_t margin_ns;
     uint64_t token_floor;
+    unsigned wait_replicas; /* Redis: how many of them have to acknowledge a grant or renewal */
     const struct store_secrets *secrets;
+    struct store_tls tls;
     struct store_status *status;
     void (*on_event)(void *context, const struct store_event *event);
     void *context;
@@ -98,6 +124,13 @@ struct store_ops {
     /* Checks a URL without touching the outside. False: error says what is wrong and what would
      * be right, without any secret in it. */
     bool (*check)(const char *url, struct error *error);
+    /* Whether a right URL asks for TLS with the files of struct store_tls; NULL: none does. */
+    bool (*uses_tls)(const char *url);
+    /* Reads the files, only to see whether they are good. NULL where uses_tls is. */
+    bool (*check_tls)(const struct store_tls *tls, struct store_tls_finding *finding);
+    /* Reads them again, for connections to come. False: none is taken, the old ones stay. NULL
+     * where uses_tls is. */
+    bool (*reload_tls)(struct store *store, struct store_tls_finding *finding);
     /* Makes the store; no connection is made before the first request. NULL: error is set. */
     struct store *(*open)(const struct store_setup *setup, struct error *error);
     void (*acquire)(struct store *store, const struct store_request *request);

@@ -17,6 +17,8 @@
 struct contract_space {
     char url[512];
     struct store_secrets secrets;
+    struct store_tls tls;
+    unsigned wait_replicas;
     uv_loop_t *loop; /* of the test that runs; set by the suite */
     void *data;      /* the subject's own */
 };

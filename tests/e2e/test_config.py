@@ -28,6 +28,9 @@ WRONG = {
     "health": ["4041", ":99999", "x"],
     "socket": ["relative/path", "/" + "x" * 107],
     "socket-mode": ["999", "rw", "0o660", "7777777"],
+    "tls-ca": ["/nonexistent/ca.pem"],
+    "tls-cert": ["/nonexistent/cert.pem"],
+    "tls-key": ["/nonexistent/key.pem"],
     "log-format": ["xml"],
     "log-level": ["loud"],
 }
@@ -74,9 +77,10 @@ def test_empty_values(option):
 
 
 def test_all_errors_at_once():
-    """One wrong value of each option in one command: each is named."""
-    text = errors(config({k: v[0] for k, v in WRONG.items()}))
-    assert [k for k in WRONG if f"--{k}" not in text] == []
+    """One wrong value of each option in one command: each is named. Only a right URL says whether
+    there is TLS."""
+    text = errors(config({k: v[0] for k, v in WRONG.items() if not k.startswith("tls-")}))
+    assert [k for k in WRONG if f"--{k}" not in text and not k.startswith("tls-")] == []
 
 
 @pytest.mark.parametrize("values,keys", [

@@ -18,9 +18,9 @@ def redis_binary():
 
 
 class Redis:
-    def __init__(self, folder, options=(), env=None):
+    def __init__(self, folder, options=(), env=None, port=None):
         self.folder = str(folder)
-        self.port = free_port()
+        self.port = port or free_port()
         self.options = list(options)
         self.env = dict(env or {})
         self.process = None
@@ -32,17 +32,19 @@ class Redis:
     def url(self):
         return f"redis://127.0.0.1:{self.port}"
 
-    def start(self):
-        binary = redis_binary()
+    def command(self):
         # The name it is called by decides what the program is.
-        command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
-                   "--unixsocket", self.unix_path, "--dir", self.folder, "--save", "",
-                   "--appendonly", "no", "--daemonize", "no", *self.options]
+        return ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
+                "--unixsocket", self.unix_path, "--dir", self.folder, "--save", "",
+                "--appendonly", "no", "--daemonize", "no", *self.options]
+
+    def start(self, wait=True):
         self.log = open(os.path.join(self.folder, "redis.log"), "ab")
-        self.process = subprocess.Popen(command, executable=binary, stdin=subprocess.DEVNULL,
-                                        stdout=self.log, stderr=self.log,
-                                        env={**os.environ, **self.env})
-        wait_until(self._answers, 10, "redis-server answers")
+        self.process = subprocess.Popen(self.command(), executable=redis_binary(),
+                                        stdin=subprocess.DEVNULL, stdout=self.log,
+                                        stderr=self.log, env={**os.environ, **self.env})
+        if wait:
+            wait_until(self._answers, 10, "redis-server answers")
 
     def _answers(self):
         assert self.process.poll() is None, f"redis-server ended, see {self.folder}/redis.log"

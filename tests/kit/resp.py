@@ -23,11 +23,17 @@ class Resp:
         self.close()
 
     def call(self, *args):
+        self.send(*args)
+        return self.read()
+
+    def send(self, *args):
         out = [b"*%d\r\n" % len(args)]
         for arg in args:
             data = arg if isinstance(arg, bytes) else str(arg).encode()
             out.append(b"$%d\r\n%s\r\n" % (len(data), data))
         self._socket.sendall(b"".join(out))
+
+    def read(self):
         reply = self._read()
         if isinstance(reply, RespError):
             raise reply

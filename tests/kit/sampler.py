@@ -26,7 +26,7 @@ class Change:
 
 
 class Sampler:
-    def __init__(self, sidecars, election="", ways=("http", "socket")):
+    def __init__(self, sidecars, election="", ways=("http", "socket"), every_ms=0):
         targets = []
         for sidecar in sidecars:
             if "http" in ways:
@@ -42,7 +42,8 @@ class Sampler:
         self._obeyed = []
         self._started = threading.Event()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "kit.sampler_main", json.dumps(targets)], cwd=TESTS,
+            [sys.executable, "-m", "kit.sampler_main", json.dumps(targets),
+             str(every_ms)], cwd=TESTS,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -83,10 +84,18 @@ class Sampler:
         assert self.summary and self.summary["leaders"] > 0, f"nobody led: {self.summary}"
         return self.summary
 
+    def share(self, sidecar):
+        """How much of the answers of that one said leader; after stop()."""
+        answers, leaders = self.summary["replicas"][sidecar.identity]
+        return leaders / answers
+
     def close(self):
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+            self._thread.join(20)
+            # The test ended before it looked at them.
+            assert not self.violations, "\n".join(self.violations[:10])
 
     def stalled_ns(self, start, end):
         """For how long the asking itself stood still in that time: the host had no time for us."""

@@ -1,6 +1,7 @@
 """The process that asks: every target has one question under way at any moment.
 
-Reads its targets as JSON from argv, prints one JSON line for each change, stall and violation,
+Reads its targets as JSON from argv, and how many ms each of them is left alone after an answer
+(none by default). Prints one JSON line for each change, stall and violation,
 and a summary when its input ends. On its input come orders, one at a time.
 """
 
@@ -41,6 +42,7 @@ class Target:
         self.buffer = b""
         self.send_ns = 0
         self.retry_ns = 0
+        self.due_ns = 0  # of the next question; 0: one is under way
         self.last = None
 
     def connect(self):
@@ -59,6 +61,7 @@ class Target:
         self.buffer = b""
 
     def ask(self):
+        self.due_ns = 0
         self.send_ns = boottime_ns()
         self.socket.send(self.question)
 
@@ -106,8 +109,10 @@ class Target:
 
 
 class Asker:
-    def __init__(self, specs):
+    def __init__(self, specs, every_ns):
         self.targets = [Target(s) for s in specs]
+        self.every_ns = every_ns
+        self.replicas = {s["replica"]: [0, 0] for s in specs}  # answers, of them leader
         self.history = History()
         self.selector = selectors.DefaultSelector()
         self.told = 0
@@ -115,6 +120,8 @@ class Asker:
 
     def note(self, target, state, answer):
         self.history.add(answer)
+        self.replicas[target.replica][0] += 1
+        self.replicas[target.replica][1] += answer.leader
         what = (state, answer.token)
         if what != target.last:
             target.last = what
@@ -140,6 +147,12 @@ class Asker:
         except OSError:
             self.lost(target)
 
+    def ask(self, target):
+        try:
+            target.ask()
+        except OSError:
+            self.lost(target)
+
     def read(self, target):
         try:
             data = target.socket.recv(65536)
@@ -153,7 +166,9 @@ class Asker:
                 return
             state, answer, goes_on = parsed
             self.note(target, state, answer)
-            if goes_on:
+            if goes_on and self.every_ns:
+                target.due_ns = now + self.every_ns
+            elif goes_on:
                 target.ask()
             else:
                 self.selector.unregister(target.socket)
@@ -171,6 +186,8 @@ class Asker:
         for target in self.targets:
             if target.socket is None and now >= target.retry_ns:
                 self.start(target)
+            elif target.socket is not None and 0 < target.due_ns <= now:
+                self.ask(target)
             idle = idle and target.socket is None
         self.last_turn = boottime_ns()
         ready = self.selector.select(0.002)
@@ -202,8 +219,9 @@ class Asker:
         while self.turn():
             pass
         say(what="summary", answers=self.history.answers, leaders=self.history.leader_answers,
-            grants=len(self.history.grants), violations=self.history.violations)
+            replicas=self.replicas, grants=len(self.history.grants),
+            violations=self.history.violations)
 
 
 if __name__ == "__main__":
-    Asker(json.loads(sys.argv[1])).run()
+    Asker(json.loads(sys.argv[1]), int(sys.argv[2]) * MS).run()

@@ -30,6 +30,7 @@ LIBRARIES = {
     "uv.h": ("sidecar/app", "sidecar/base", "sidecar/config", "sidecar/store", "sidecar/publish",
              "health"),
     "hiredis": ("sidecar/store/redis",),
+    "openssl": ("sidecar/store/redis",),
     "microhttpd.h": ("sidecar/base", "sidecar/publish", "health"),
     "jansson.h": ("sidecar/publish", "sidecar/store", "sidecar/base", "sidecar/cli", "health"),
 }

@@ -152,7 +152,10 @@ bool store_step_clock(struct world *world, int64_t step_ns) {
     return true;
 }
 
+/* Whether every candidate can tell that something was lost. One that vouches for the clock is sure
+ * to see it go back by more than half a margin. */
 static bool rollback_is_told(const struct world *world, const struct store_copy *copy, bool right) {
+    bool clock_tells = !right && world->now_ns - copy->at_ns > world->plan.margin_most_ns / 2;
     for (int i = 0; i < world->plan.hosts; i++) {
         const struct host *host = &world->hosts[i];
         if (!host->running) {
@@ -163,7 +166,7 @@ static bool rollback_is_told(const struct world *world, const struct store_copy 
         }
         bool behind = copy->record.token < host->election.seen_token;
         bool held_since = copy->record.end_us < host->election.held_seen_us;
-        if (right && !behind && !held_since) {
+        if (!clock_tells && !behind && !held_since) {
             return false;
         }
     }

@@ -15,8 +15,9 @@
  * - a server that is rolled back and keeps its identity, where a candidate has not seen the token
  *   that is lost: its record is then as good as any. The rollback needs every process to have seen
  *   the token, and no process starts for the time of a lease after it; connections to the server
- *   end with it. Where its clock is set right at once, it needs in addition that everybody has seen
- *   the lock held after the end that the old record tells, or knows a greater token.
+ *   end with it. Where its clock is set right at once, or goes back by less than a candidate is
+ * sure to see, it needs in addition that everybody has seen the lock held after the end that the
+ * old record tells, or knows a greater token: else one renewal may be lost without a trace.
  */
 
 void store_delete_key(struct world *world);

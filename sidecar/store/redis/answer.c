@@ -5,6 +5,7 @@
 #define TTL_MAX_MS UINT64_C(3600000)
 /* Redis' own bound on an expiry is far above; this one keeps nanoseconds within 64 bits. */
 #define EXPIRY_MAX_MS UINT64_C(9000000000000)
+#define REPLICAS_MAX UINT64_C(10000)
 #define CLOCK_MAX_US UINT64_C(9007199254740991) /* 2^53 - 1: exact in Lua */
 
 /* Where the members of an answer stand; the first six are common to all. */
@@ -14,7 +15,7 @@ enum member {
     MEMBER_TTL,
     MEMBER_CLOCK,
     MEMBER_SERVER,
-    MEMBER_REPLICATED,
+    MEMBER_REPLICAS,
     MEMBER_COMMON_COUNT,
     MEMBER_HOW = MEMBER_COMMON_COUNT,
     MEMBER_DOUBT,
@@ -94,17 +95,17 @@ static bool read_server(const redisReply *text, char *server) {
 static bool read_common(const redisReply *answer, struct store_reply *reply) {
     uint64_t ttl_ms = 0;
     uint64_t clock_us = 0;
-    bool replicated = false;
+    uint64_t replicas = 0;
     if (!read_whole(member(answer, MEMBER_TOKEN), TOKEN_MAX, &reply->token) ||
         !read_whole(member(answer, MEMBER_TTL), TTL_MAX_MS, &ttl_ms) ||
         !read_whole(member(answer, MEMBER_CLOCK), CLOCK_MAX_US, &clock_us) || clock_us == 0 ||
         !read_server(member(answer, MEMBER_SERVER), reply->server) ||
-        !read_flag(member(answer, MEMBER_REPLICATED), &replicated)) {
+        !read_whole(member(answer, MEMBER_REPLICAS), REPLICAS_MAX, &replicas)) {
         return false;
     }
     reply->longest_ttl_ns = (int64_t)ttl_ms * NS_PER_MS;
     reply->server_now_us = (int64_t)clock_us;
-    reply->warnings = replicated ? WARNING_STORE_REPLICATED_ASYNC : 0;
+    reply->warnings = replicas > 0 ? WARNING_STORE_REPLICATED_ASYNC : 0;
     return true;
 }
 
@@ -233,4 +234,10 @@ bool redis_answer_read(const redisReply *answer, enum store_event_type type,
         memset(reply, 0, sizeof *reply);
     }
     return right;
+}
+
+unsigned redis_answer_replicas(const redisReply *answer) {
+    uint64_t replicas = 0;
+    return read_whole(member(answer, MEMBER_REPLICAS), REPLICAS_MAX, &replicas) ? (unsigned)replicas
+                                                                                : 0;
 }

@@ -14,4 +14,7 @@
 bool redis_answer_read(const redisReply *answer, enum store_event_type type,
                        struct store_reply *reply);
 
+/* How many replicas were attached to the server, of an answer that was read. */
+unsigned redis_answer_replicas(const redisReply *answer);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -49,6 +50,35 @@ enum redis_failure redis_failure_of(const char *text) {
         return REDIS_FAILURE_DENIED;
     }
     return REDIS_FAILURE_OTHER;
+}
+
+static const char *hint_for(const char *text) {
+    enum redis_failure failure = redis_failure_of(text);
+    if (failure == REDIS_FAILURE_CLUSTER) {
+        return "Redis Cluster: cluster endpoint is not supported, use a Redis outside of cluster "
+               "mode";
+    }
+    if (failure == REDIS_FAILURE_DENIED || strstr(text, "executing the script can't") != NULL) {
+        return "gavel needs EVAL, the commands of its scripts and the keys gavel:*";
+    }
+    if (strstr(text, "after non deterministic commands") != NULL) {
+        return "this Redis is too old: gavel needs Redis 4 or later";
+    }
+    return NULL;
+}
+
+void redis_failure_explain(char *out, size_t size, const char *text) {
+    char said[96];
+    const char *hint = hint_for(text);
+    /* Some servers repeat the arguments, which are a whole script here. */
+    const char *arguments = strstr(text, ", with args beginning with");
+    size_t length = arguments != NULL ? (size_t)(arguments - text) : strlen(text);
+    if (hint == NULL) {
+        redis_failure_text(out, size, text, length);
+        return;
+    }
+    redis_failure_text(said, sizeof said, text, length);
+    snprintf(out, size, "%s (%s)", hint, said);
 }
 
 void redis_failure_text(char *out, size_t size, const char *text, size_t length) {

@@ -16,6 +16,9 @@ enum redis_failure {
 
 enum redis_failure redis_failure_of(const char *text);
 
+/* The same text for people, with what would be right in front of it where that is known. */
+void redis_failure_explain(char *out, size_t size, const char *text);
+
 /* Copies a server's text for people: one line, printable ASCII, cut to size. */
 void redis_failure_text(char *out, size_t size, const char *text, size_t length);
 

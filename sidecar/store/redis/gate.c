@@ -1,13 +1,10 @@
 #include "store/redis/gate.h"
 
 #include "base/clock.h"
-#include "store/redis/command.h"
 #include "store/redis/failure.h"
 
 #include <stdio.h>
 #include <string.h>
-
-enum command { COMMAND_AUTH, COMMAND_SELECT, COMMAND_ROLE, COMMAND_MEMORY };
 
 static void try_next(struct redis_gate *gate);
 
@@ -39,30 +36,39 @@ static void fail(struct redis_gate *gate) {
     gate->setup.on_failed(gate->setup.context, gate->end, gate->text);
 }
 
-static void describe(const struct redis_gate *gate, char *out, size_t size) {
-    const struct redis_url *url = gate->setup.url;
+/* Where this attempt goes, for people. */
+static void describe(struct redis_gate *gate) {
     char address[INET6_ADDRSTRLEN] = "?";
-    if (url->local) {
-        snprintf(out, size, "%s", url->path);
+    unsigned port = gate->setup.resolver->port;
+    if (gate->setup.url->local) {
+        snprintf(gate->where, sizeof gate->where, "%s", gate->setup.url->path);
         return;
     }
     const struct sockaddr_storage *current = &gate->addresses.list[gate->next_address - 1];
     if (current->ss_family == AF_INET6) {
         (void)uv_ip6_name((const struct sockaddr_in6 *)current, address, sizeof address);
-        snprintf(out, size, "[%s]:%u", address, (unsigned)url->port);
+        snprintf(gate->where, sizeof gate->where, "[%s]:%u", address, port);
     } else {
         (void)uv_ip4_name((const struct sockaddr_in *)current, address, sizeof address);
-        snprintf(out, size, "%s:%u", address, (unsigned)url->port);
+        snprintf(gate->where, sizeof gate->where, "%s:%u", address, port);
     }
+}
+
+static void note_here(struct redis_gate *gate, enum redis_gate_end end, const char *why) {
+    char text[REDIS_GATE_TEXT];
+    snprintf(text, sizeof text, "%s%.100s: %s", gate->setup.sentinel ? "Sentinel " : "",
+             gate->where, why);
+    note(gate, end, text);
 }
 
 /* This address is of no use: notes why and goes on to the next. */
 static void refuse(struct redis_gate *gate, enum redis_gate_end end, const char *why) {
-    char where[128];
-    char text[REDIS_GATE_TEXT];
-    describe(gate, where, sizeof where);
-    snprintf(text, sizeof text, "%.100s: %s", where, why);
-    note(gate, end, text);
+    bool asking = gate->state == REDIS_GATE_ASKING && !gate->setup.sentinel;
+    if (asking && gate->handshake.auth_problem != NULL) {
+        end = REDIS_GATE_AUTH; /* which was known before whatever came now */
+        why = gate->handshake.auth_problem;
+    }
+    note_here(gate, end, why);
     drop_stream(gate);
     if (end == REDIS_GATE_AUTH) {
         fail(gate); /* more attempts with the same password may lock the user out */
@@ -71,161 +77,50 @@ static void refuse(struct redis_gate *gate, enum redis_gate_end end, const char 
     }
 }
 
-static bool send_command(struct redis_gate *gate, enum command command, size_t count,
-                         const char *const *arguments) {
-    struct redis_command bytes = redis_command(count, arguments);
-    gate->commands[gate->command_count++] = (int)command;
-    return redis_stream_send(gate->stream, bytes.bytes, bytes.size);
-}
-
-static bool send_auth(struct redis_gate *gate) {
-    const struct redis_url *url = gate->setup.url;
-    const struct store_secrets *secrets = gate->setup.secrets;
-    const char *user = url->has_user ? url->user : NULL;
-    const char *password = url->has_password ? url->password : NULL;
-    if (secrets != NULL && secrets->user != NULL) {
-        user = secrets->user;
-    }
-    if (secrets != NULL && secrets->password != NULL) {
-        password = secrets->password;
-    }
-    if (user != NULL) {
-        const char *both[] = {"AUTH", user, password != NULL ? password : ""};
-        return send_command(gate, COMMAND_AUTH, 3, both);
-    }
-    const char *alone[] = {"AUTH", password};
-    return password == NULL || send_command(gate, COMMAND_AUTH, 2, alone);
-}
-
-static bool send_requests(struct redis_gate *gate) {
-    char number[16];
-    snprintf(number, sizeof number, "%u", gate->setup.url->database);
-    const char *select[] = {"SELECT", number};
-    const char *role[] = {"ROLE"};
-    const char *memory[] = {"INFO", "memory"};
-    return (gate->setup.url->database == 0 || send_command(gate, COMMAND_SELECT, 2, select)) &&
-           send_command(gate, COMMAND_ROLE, 1, role) &&
-           send_command(gate, COMMAND_MEMORY, 2, memory);
-}
-
-static void open_when_answered(struct redis_gate *gate) {
-    if (gate->answered < gate->command_count) {
-        return;
-    }
+static void open_gate(struct redis_gate *gate) {
     struct redis_stream *stream = gate->stream;
     if (!gate->setup.url->local) {
         gate->worked = gate->addresses.list[gate->next_address - 1];
     }
     gate->stream = NULL;
     redis_gate_cancel(gate);
-    gate->setup.on_open(gate->setup.context, stream, gate->warnings);
+    gate->setup.on_open(gate->setup.context, stream, gate->handshake.warnings);
+}
+
+static void go_on(struct redis_gate *gate, enum redis_handshake_result result) {
+    if (result == REDIS_HANDSHAKE_DONE) {
+        open_gate(gate);
+    } else if (result == REDIS_HANDSHAKE_FAILED) {
+        gate->handshake.auth_problem = NULL; /* whatever is to be told of it is in `problem` */
+        refuse(gate, gate->handshake.end, gate->handshake.problem);
+    }
 }
 
 static void on_open(void *context) {
     struct redis_gate *gate = context;
+    const struct redis_gate_setup *setup = &gate->setup;
+    struct redis_handshake_setup handshake = {.url = setup->url,
+                                              .secrets = setup->secrets,
+                                              .host = setup->resolver->host,
+                                              .port = setup->resolver->port,
+                                              .requests = setup->requests,
+                                              .sentinel = setup->sentinel};
     gate->state = REDIS_GATE_ASKING;
-    if (!send_auth(gate) || (gate->setup.requests && !send_requests(gate))) {
-        refuse(gate, REDIS_GATE_UNREACHABLE, "the connection broke");
-        return;
-    }
-    open_when_answered(gate);
-}
-
-/* What went wrong in AUTH. The server's own words are not repeated: some servers repeat the
- * arguments of a command that they do not know. */
-static const char *auth_problem(const char *text) {
-    if (strstr(text, "WRONGPASS") != NULL || strstr(text, "invalid password") != NULL) {
-        return "the server refused user and password (WRONGPASS)";
-    }
-    if (strstr(text, "without any password configured") != NULL ||
-        strstr(text, "no password is set") != NULL) {
-        return "the server has no password configured, but one is given";
-    }
-    if (strstr(text, "max number of clients") != NULL) {
-        return "the server has reached its number of clients";
-    }
-    if (strstr(text, "DENIED") != NULL) {
-        return "the server is in protected mode and refuses other hosts";
-    }
-    return "the server refused AUTH";
-}
-
-static bool is_status(const redisReply *reply, const char *text) {
-    return reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, text) == 0;
-}
-
-/* NULL: the server may be used. */
-static const char *role_problem(const redisReply *reply) {
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 ||
-        reply->element[0]->type != REDIS_REPLY_STRING) {
-        return "a strange answer to ROLE: this is not Redis";
-    }
-    const char *role = reply->element[0]->str;
-    if (strcmp(role, "master") == 0) {
-        return NULL;
-    }
-    return strcmp(role, "sentinel") == 0
-               ? "this is a Sentinel, not the Redis server it watches: use that one's port"
-               : "the server is not a master";
-}
-
-/* Says how the server throws keys away when its memory is full. */
-static void read_memory(struct redis_gate *gate, const redisReply *reply) {
-    if (reply->type != REDIS_REPLY_STRING) {
-        return;
-    }
-    const char *limit = strstr(reply->str, "\nmaxmemory:");
-    const char *policy = strstr(reply->str, "\nmaxmemory_policy:");
-    static const char safe[] = "noeviction";
-    if (limit != NULL && policy != NULL && limit[strlen("\nmaxmemory:")] != '0' &&
-        strncmp(policy + strlen("\nmaxmemory_policy:"), safe, strlen(safe)) != 0) {
-        gate->warnings |= WARNING_EVICTION_POLICY;
-    }
-}
-
-/* NULL: the server said what it should. */
-static const char *problem_of(struct redis_gate *gate, enum command command,
-                              const redisReply *reply, enum redis_gate_end *end) {
-    bool error = reply->type == REDIS_REPLY_ERROR;
-    enum redis_failure failure = error ? redis_failure_of(reply->str) : REDIS_FAILURE_OTHER;
-    *end = failure == REDIS_FAILURE_AUTH ? REDIS_GATE_AUTH : REDIS_GATE_REFUSED;
-
-    if (command == COMMAND_AUTH) {
-        if (error && strstr(reply->str, "max number of clients") == NULL) {
-            *end = REDIS_GATE_AUTH;
-        }
-        return is_status(reply, "OK") ? NULL : auth_problem(error ? reply->str : "");
-    }
-    if (command == COMMAND_SELECT) {
-        return is_status(reply, "OK") ? NULL : error ? reply->str : "a strange answer to SELECT";
-    }
-    if (command == COMMAND_ROLE) {
-        bool denied = error && failure == REDIS_FAILURE_DENIED;
-        return denied ? NULL : error ? reply->str : role_problem(reply);
-    }
-    read_memory(gate, reply); /* good to know, not needed */
-    return NULL;
+    go_on(gate, redis_handshake_begin(&gate->handshake, &handshake, gate->stream));
 }
 
 static void on_reply(void *context, const redisReply *reply) {
     struct redis_gate *gate = context;
-    if (gate->answered == gate->command_count) {
-        refuse(gate, REDIS_GATE_UNREACHABLE, "it talks without being asked");
-        return;
-    }
-    enum redis_gate_end end = REDIS_GATE_REFUSED;
-    enum command command = (enum command)gate->commands[gate->answered];
-    const char *problem = problem_of(gate, command, reply, &end);
-    if (problem != NULL) {
-        refuse(gate, end, problem);
-        return;
-    }
-    gate->answered++;
-    open_when_answered(gate);
+    go_on(gate, redis_handshake_take(&gate->handshake, reply));
 }
 
 static void on_down(void *context, const char *why) {
-    refuse(context, REDIS_GATE_UNREACHABLE, why);
+    struct redis_gate *gate = context;
+    char text[REDIS_GATE_TEXT];
+    bool asked = gate->state == REDIS_GATE_ASKING && gate->setup.requests;
+    snprintf(text, sizeof text, "%.60s%s", why,
+             asked ? " when asked for its role: a proxy without ROLE and EVAL?" : "");
+    refuse(gate, REDIS_GATE_UNREACHABLE, text);
 }
 
 static const struct redis_stream_events stream_events = {on_open, on_reply, on_down};
@@ -249,24 +144,22 @@ static void try_next(struct redis_gate *gate) {
         size_t index = gate->next_address++;
         const struct redis_gate_setup *setup = &gate->setup;
         gate->state = REDIS_GATE_CONNECTING;
-        gate->command_count = 0;
-        gate->answered = 0;
-        gate->warnings = 0;
+        describe(gate);
         gate->stream = setup->url->local
                            ? redis_stream_local(setup->loop, setup->url->path, setup->lives, &why)
                            : redis_stream_tcp(setup->loop,
                                               (const struct sockaddr *)&gate->addresses.list[index],
                                               setup->lives, &why);
         if (gate->stream != NULL) {
+            if (setup->url->tls) {
+                redis_stream_secure(gate->stream,
+                                    redis_tls_begin(setup->tls, setup->resolver->host));
+            }
             redis_stream_own(gate->stream, &stream_events, gate);
             limit(gate);
             return;
         }
-        char where[128];
-        char text[REDIS_GATE_TEXT];
-        describe(gate, where, sizeof where);
-        snprintf(text, sizeof text, "%.100s: %s", where, why);
-        note(gate, REDIS_GATE_UNREACHABLE, text);
+        note_here(gate, REDIS_GATE_UNREACHABLE, why);
     }
     fail(gate);
 }
@@ -291,7 +184,7 @@ static void on_resolved(void *context, const struct redis_addresses *addresses, 
     }
     if (addresses == NULL) {
         char text[REDIS_GATE_TEXT];
-        snprintf(text, sizeof text, "looking up %.100s: %s", gate->setup.url->host, why);
+        snprintf(text, sizeof text, "looking up %.100s: %s", gate->setup.resolver->host, why);
         note(gate, REDIS_GATE_UNREACHABLE, text);
         fail(gate);
         return;
@@ -321,14 +214,15 @@ static void on_timer(uv_timer_t *timer) {
     if (gate->state == REDIS_GATE_STARTING) {
         begin(gate);
     } else if (gate->state == REDIS_GATE_RESOLVING) {
-        note(gate, REDIS_GATE_TIMEOUT, "looking up the name: no answer in time");
+        char text[REDIS_GATE_TEXT];
+        snprintf(text, sizeof text, "looking up %.100s: no answer in time",
+                 gate->setup.resolver->host);
+        note(gate, REDIS_GATE_TIMEOUT, text);
         fail(gate);
     } else if (now_ns < gate->limit_ns) {
         arm(gate, gate->limit_ns);
     } else {
-        refuse(gate, REDIS_GATE_TIMEOUT,
-               gate->state == REDIS_GATE_CONNECTING ? "no connection in time"
-                                                    : "connected, but no answer in time");
+        refuse(gate, REDIS_GATE_TIMEOUT, redis_stream_late(gate->stream));
     }
 }
 
@@ -347,7 +241,19 @@ void redis_gate_init(struct redis_gate *gate, const struct redis_gate_setup *set
     redis_lives_begin(setup->lives);
 }
 
+void redis_gate_distrust_secrets(struct redis_gate *gate) {
+    gate->end = REDIS_GATE_AUTH;
+}
+
+void redis_gate_aim(struct redis_gate *gate, struct redis_resolver *resolver) {
+    gate->setup.resolver = resolver;
+}
+
 void redis_gate_start(struct redis_gate *gate, int64_t budget_ns) {
+    const struct store_secrets *secrets = gate->setup.secrets;
+    if (gate->end == REDIS_GATE_AUTH && secrets != NULL && secrets->refresh != NULL) {
+        secrets->refresh(secrets->context);
+    }
     gate->state = REDIS_GATE_STARTING;
     gate->deadline_ns = clock_now().boot_ns + budget_ns;
     gate->next_address = 0;

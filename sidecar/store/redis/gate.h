@@ -1,37 +1,29 @@
 #ifndef GAVEL_STORE_REDIS_GATE_H
 #define GAVEL_STORE_REDIS_GATE_H
 
-#include "store/redis/resolver.h"
-#include "store/redis/stream.h"
-#include "store/redis/url.h"
-#include "store/store.h"
+#include "store/redis/handshake.h"
 
 /*
- * The one way to a connection: resolve, connect, AUTH, SELECT, ROLE, each answer checked, all
- * within one deadline. Several addresses are tried in turn, the one that worked last goes first.
+ * The way to one server: resolve, connect, then the handshake, all within one deadline. Several
+ * addresses are tried in turn, the one that worked last goes first.
  */
-enum redis_gate_end {
-    REDIS_GATE_TIMEOUT,     /* no answer within the deadline */
-    REDIS_GATE_UNREACHABLE, /* refused by the network, or not Redis at all */
-    REDIS_GATE_REFUSED,     /* refused by the server */
-    REDIS_GATE_AUTH,        /* user or password */
-};
-
 struct redis_gate_setup {
     uv_loop_t *loop;
     const struct redis_url *url;
     const struct store_secrets *secrets; /* may be NULL; read at each connect, they win */
+    const struct redis_tls *tls;         /* NULL: the URL does not ask for TLS */
     struct redis_resolver *resolver;
     struct redis_lives *lives;
     bool requests; /* for requests: SELECT and ROLE too */
+    bool sentinel; /* to a Sentinel, to ask where the master is */
     /* Never called before redis_gate_start() returns. The stream is the callee's. */
     void (*on_open)(void *context, struct redis_stream *stream, uint32_t warnings);
     void (*on_failed)(void *context, enum redis_gate_end end, const char *text);
     void *context;
 };
 
-#define REDIS_GATE_COMMANDS 4
-#define REDIS_GATE_TEXT 160
+#define REDIS_GATE_TEXT REDIS_HANDSHAKE_TEXT
+#define REDIS_GATE_WHERE 128
 
 enum redis_gate_state {
     REDIS_GATE_IDLE,
@@ -52,18 +44,21 @@ struct redis_gate {
     size_t next_address;
     struct sockaddr_storage worked; /* zeroed: none yet */
     struct redis_stream *stream;
-    int commands[REDIS_GATE_COMMANDS]; /* sent, in order of their answers */
-    size_t command_count;
-    size_t answered;
-    uint32_t warnings;
-    enum redis_gate_end end; /* the worst failure so far, and its text */
+    struct redis_handshake handshake; /* the newest; also what it found out */
+    char where[REDIS_GATE_WHERE];     /* the address that is being tried, or was opened */
+    enum redis_gate_end end;          /* the worst failure so far, and its text */
     char text[REDIS_GATE_TEXT];
 };
 
 void redis_gate_init(struct redis_gate *gate, const struct redis_gate_setup *setup);
-/* Starts; on_open or on_failed is called exactly once, unless it is cancelled. */
+/* Another server's name, for the next start. */
+void redis_gate_aim(struct redis_gate *gate, struct redis_resolver *resolver);
+/* Starts; on_open or on_failed is called exactly once, unless it is cancelled. After a refusal of
+ * user or password both are read again first. */
 void redis_gate_start(struct redis_gate *gate, int64_t budget_ns);
 void redis_gate_cancel(struct redis_gate *gate);
+/* The server has refused user or password on a connection that was open. */
+void redis_gate_distrust_secrets(struct redis_gate *gate);
 /* Cancels and gives up its handles, for good. */
 void redis_gate_close(struct redis_gate *gate);
 

@@ -1,7 +1,8 @@
 #include "store/redis/link.h"
 
 #include "base/clock.h"
-#include "base/memory.h"
+#include "base/random.h"
+#include "store/redis/barrier.h"
 #include "store/redis/failure.h"
 
 #include <stdio.h>
@@ -14,21 +15,14 @@
 /* A timer that comes later than this was held up, and so were the replies. */
 #define LATE_NS (20 * NS_PER_MS)
 #define LOG_EVERY_MS 10000
-
-static const char cluster_text[] = "a node of a Redis Cluster: cluster endpoint is not supported";
+#define MOVE_JITTER_MS 100 /* not all at once upon a new master */
 
 static void arm(struct redis_link *link);
 
-static void doubt(struct redis_op *op, enum election_reason reason, const char *text) {
-    op->state = REDIS_OP_DOUBTED;
-    op->reason = reason;
-    snprintf(op->text, sizeof op->text, "%s", text);
-}
-
-/* Answers what was marked by doubt(). Callbacks may submit anew, or close. */
+/* Answers what was marked as doubted. Callbacks may submit anew, or close. */
 static void answer_doubted(struct redis_link *link) {
-    for (size_t i = 0; i < link->setup.op_count && !link->closed; i++) {
-        struct redis_op *op = &link->ops[i];
+    for (size_t i = 0; i < link->ops.count && !link->closed; i++) {
+        struct redis_op *op = &link->ops.list[i];
         if (op->state == REDIS_OP_DOUBTED) {
             op->state = REDIS_OP_IDLE;
             link->setup.doubt(link->setup.context, i, op->sent, op->reason, op->text);
@@ -36,9 +30,9 @@ static void answer_doubted(struct redis_link *link) {
     }
 }
 
-static void log_trouble(struct redis_link *link, const char *event, const char *text) {
+static void log_trouble(struct log_limit *limit, const char *event, const char *text) {
     uint64_t suppressed = 0;
-    if (log_allow(&link->log_limit, LOG_EVERY_MS, &suppressed)) {
+    if (log_allow(limit, LOG_EVERY_MS, &suppressed)) {
         log_event(LOG_WARN, event, LOG_TEXT("why", text), LOG_NUMBER("suppressed", suppressed));
     }
 }
@@ -46,7 +40,7 @@ static void log_trouble(struct redis_link *link, const char *event, const char *
 static void connect_now(struct redis_link *link) {
     link->retry_ns = 0;
     link->connecting = true;
-    redis_gate_start(&link->gate, link->budget_ns);
+    redis_route_start(&link->route, link->budget_ns);
 }
 
 static void connect_after(struct redis_link *link, int64_t pause_ns) {
@@ -59,19 +53,16 @@ static void drop(struct redis_link *link, enum election_reason reason, const cha
     redis_stream_close(link->stream);
     link->stream = NULL;
     link->broken = false;
-    link->order_count = 0;
+    redis_ops_forget(&link->ops);
+    link->waiting = false;
     snprintf(link->text, sizeof link->text, "%s", text);
-    for (size_t i = 0; i < link->setup.op_count; i++) {
-        if (link->ops[i].state == REDIS_OP_SENT) {
-            doubt(&link->ops[i], reason, text);
-        }
-    }
+    redis_ops_doubt_under_way(&link->ops, reason, text);
     int64_t pause_ns = 0; /* after a good connection the next attempt is made at once */
     if (!link->proven || pause_least_ns > 0) {
         pause_ns = redis_backoff_fail(&link->backoff, link->setup.backoff_most_ns);
     }
     connect_after(link, pause_ns > pause_least_ns ? pause_ns : pause_least_ns);
-    log_trouble(link, "store-connection-lost", text);
+    log_trouble(&link->lost_limit, "store-connection-lost", text);
     link->setup.trouble(link->setup.context, text);
 }
 
@@ -82,18 +73,50 @@ static void drop_and_answer(struct redis_link *link, enum election_reason reason
     arm(link);
 }
 
-static void send_op(struct redis_link *link, size_t index) {
-    struct redis_op *op = &link->ops[index];
-    op->body = op->body || link->no_evalsha;
-    struct redis_command command = link->setup.request(link->setup.context, index, op->body);
-    size_t slot = (link->order_first + link->order_count) % link->setup.op_count;
-    link->order[slot] = index;
-    link->order_count++;
-    op->state = REDIS_OP_SENT;
-    op->sent = clock_now();
+static void send_bytes(struct redis_link *link, size_t index, struct redis_command command) {
+    redis_ops_push(&link->ops, index);
     if (!redis_stream_send(link->stream, command.bytes, command.size)) {
         link->broken = true; /* the timer sees to it: no callback from in here */
     }
+}
+
+static void send_op(struct redis_link *link, size_t index) {
+    struct redis_op *op = &link->ops.list[index];
+    op->body = op->body || link->no_evalsha;
+    struct redis_command command = link->setup.request(link->setup.context, index, op->body);
+    op->state = REDIS_OP_SENT;
+    op->sent = clock_now();
+    send_bytes(link, index, command);
+}
+
+/* Asks the replicas about all that is held. What was sent before is answered before WAIT is, so it
+ * covers that too. */
+static void raise_barrier(struct redis_link *link) {
+    int64_t deadline_ns = redis_ops_deadline_ns(&link->ops);
+    link->waiting = true;
+    send_bytes(link, link->ops.count,
+               redis_barrier_command(link->setup.replicas, clock_now().boot_ns, deadline_ns));
+}
+
+/* The answer to WAIT: all that is held was sent before it. */
+static void on_barrier(struct redis_link *link, const redisReply *reply) {
+    char text[REDIS_BARRIER_TEXT];
+    enum redis_barrier_result result = redis_barrier_read(link->setup.replicas, reply, text);
+    link->waiting = false;
+    if (result == REDIS_BARRIER_LOST) {
+        drop_and_answer(link, REASON_STORE_REFUSED, text, 1);
+        return;
+    }
+    for (size_t i = 0; i < link->ops.count && !link->closed; i++) {
+        struct redis_op *op = &link->ops.list[i];
+        if (op->state == REDIS_OP_HELD && result == REDIS_BARRIER_PASSED) {
+            op->state = REDIS_OP_IDLE;
+            link->setup.confirmed(link->setup.context, i);
+        } else if (op->state == REDIS_OP_HELD) {
+            redis_op_doubt(op, REASON_STORE_REFUSED, text);
+        }
+    }
+    answer_doubted(link);
 }
 
 /* Sends what waits, or sees to a connection. */
@@ -105,8 +128,8 @@ static void pump(struct redis_link *link) {
         return;
     }
     int64_t now_ns = clock_now().boot_ns;
-    for (size_t i = 0; i < link->setup.op_count && !link->broken; i++) {
-        if (link->ops[i].state == REDIS_OP_QUEUED && link->ops[i].hold_ns <= now_ns) {
+    for (size_t i = 0; i < link->ops.count && !link->broken; i++) {
+        if (link->ops.list[i].state == REDIS_OP_QUEUED && link->ops.list[i].hold_ns <= now_ns) {
             send_op(link, i);
         }
     }
@@ -114,11 +137,9 @@ static void pump(struct redis_link *link) {
 
 /* An error reply. */
 static void on_error(struct redis_link *link, size_t index, const redisReply *reply) {
-    struct redis_op *op = &link->ops[index];
+    struct redis_op *op = &link->ops.list[index];
     enum redis_failure failure = redis_failure_of(reply->str);
-    char said[REDIS_OP_TEXT];
     char text[REDIS_OP_TEXT];
-    redis_failure_text(said, sizeof said, reply->str, reply->len);
 
     if (!op->body && (failure == REDIS_FAILURE_NOSCRIPT || failure == REDIS_FAILURE_DENIED)) {
         link->no_evalsha = failure == REDIS_FAILURE_DENIED;
@@ -127,41 +148,23 @@ static void on_error(struct redis_link *link, size_t index, const redisReply *re
         arm(link);
         return;
     }
-    if (failure == REDIS_FAILURE_CLUSTER) {
-        snprintf(text, sizeof text, "%s (%.80s)", cluster_text, said);
-    } else {
-        snprintf(text, sizeof text, "%s", said);
-    }
-    doubt(op, REASON_STORE_REFUSED, text);
+    redis_failure_explain(text, sizeof text, reply->str);
+    redis_op_doubt(op, REASON_STORE_REFUSED, text);
     if (failure == REDIS_FAILURE_NOT_MASTER) {
         drop_and_answer(link, REASON_STORE_REFUSED, text, 1);
     } else if (failure == REDIS_FAILURE_AUTH) {
+        redis_gate_distrust_secrets(&link->route.gate);
         drop_and_answer(link, REASON_STORE_REFUSED, text, AUTH_PAUSE_NS);
     } else {
         answer_doubted(link);
     }
 }
 
-static void on_reply(void *context, const redisReply *reply) {
-    struct redis_link *link = context;
-    char text[REDIS_OP_TEXT];
-    if (link->order_count == 0) {
-        bool told = reply->type == REDIS_REPLY_ERROR;
-        redis_failure_text(text, sizeof text, told ? reply->str : "", told ? reply->len : 0);
-        drop_and_answer(link, REASON_STORE_UNREACHABLE,
-                        told ? text : "the server talks without being asked", 0);
-        return;
-    }
-    size_t index = link->order[link->order_first];
-    struct redis_op *op = &link->ops[index];
-    link->order_first = (link->order_first + 1) % link->setup.op_count;
-    link->order_count--;
-    if (reply->type == REDIS_REPLY_ERROR) {
-        on_error(link, index, reply);
-        return;
-    }
+static void on_answer(struct redis_link *link, size_t index, const redisReply *reply) {
+    struct redis_op *op = &link->ops.list[index];
     op->state = REDIS_OP_IDLE;
-    if (!link->setup.answer(link->setup.context, index, op->sent, reply)) {
+    enum redis_link_taken taken = link->setup.answer(link->setup.context, index, op->sent, reply);
+    if (taken == REDIS_LINK_STRANGE) {
         op->state = REDIS_OP_SENT;
         drop_and_answer(link, REASON_STORE_UNREACHABLE,
                         "an answer of a strange shape: this is not what gavel talks to", 0);
@@ -170,6 +173,33 @@ static void on_reply(void *context, const redisReply *reply) {
     /* The callback may have closed the link or broken the connection; then this changes nothing. */
     link->proven = true;
     link->backoff.failures = 0;
+    if (taken == REDIS_LINK_HELD) {
+        op->state = REDIS_OP_HELD;
+        if (!link->waiting) {
+            raise_barrier(link);
+            arm(link);
+        }
+    }
+}
+
+static void on_reply(void *context, const redisReply *reply) {
+    struct redis_link *link = context;
+    char text[REDIS_OP_TEXT];
+    if (link->ops.due == 0) {
+        bool told = reply->type == REDIS_REPLY_ERROR;
+        redis_failure_text(text, sizeof text, told ? reply->str : "", told ? reply->len : 0);
+        drop_and_answer(link, REASON_STORE_UNREACHABLE,
+                        told ? text : "the server talks without being asked", 0);
+        return;
+    }
+    size_t index = redis_ops_pop(&link->ops);
+    if (index == link->ops.count) {
+        on_barrier(link, reply);
+    } else if (reply->type == REDIS_REPLY_ERROR) {
+        on_error(link, index, reply);
+    } else {
+        on_answer(link, index, reply);
+    }
 }
 
 static void on_down(void *context, const char *why) {
@@ -191,8 +221,8 @@ static void on_gate_open(void *context, struct redis_stream *stream, uint32_t wa
     link->refused = false;
     link->proven = false;
     link->no_evalsha = false;
-    link->order_first = 0;
-    link->order_count = 0;
+    redis_ops_forget(&link->ops);
+    link->waiting = false;
     redis_stream_own(stream, &stream_events, link);
     link->setup.opened(link->setup.context);
     pump(link);
@@ -208,12 +238,11 @@ static void on_gate_failed(void *context, enum redis_gate_end end, const char *t
     snprintf(link->text, sizeof link->text, "%s", text);
     link->refused = refused;
     /* After silence a request goes on waiting: its own time is not over. */
-    for (size_t i = 0; i < link->setup.op_count && end != REDIS_GATE_TIMEOUT; i++) {
-        if (link->ops[i].state == REDIS_OP_QUEUED) {
-            doubt(&link->ops[i], refused ? REASON_STORE_REFUSED : REASON_STORE_UNREACHABLE, text);
-        }
+    if (end != REDIS_GATE_TIMEOUT) {
+        redis_ops_doubt_queued(&link->ops,
+                               refused ? REASON_STORE_REFUSED : REASON_STORE_UNREACHABLE, text);
     }
-    log_trouble(link, "store-connect-failed", text);
+    log_trouble(&link->failed_limit, "store-connect-failed", text);
     link->setup.trouble(link->setup.context, text);
     answer_doubted(link);
     arm(link);
@@ -221,18 +250,18 @@ static void on_gate_failed(void *context, enum redis_gate_end end, const char *t
 
 static void expire(struct redis_link *link, int64_t now_ns) {
     bool sent = false;
-    for (size_t i = 0; i < link->setup.op_count; i++) {
-        struct redis_op *op = &link->ops[i];
+    for (size_t i = 0; i < link->ops.count; i++) {
+        struct redis_op *op = &link->ops.list[i];
         if (op->state == REDIS_OP_IDLE || op->deadline_ns > now_ns) {
             continue;
         }
-        if (op->state == REDIS_OP_SENT) {
+        if (redis_op_is_under_way(op)) {
             sent = true;
         } else if (op->state == REDIS_OP_QUEUED) {
-            doubt(op,
-                  link->text[0] != '\0' && link->refused ? REASON_STORE_REFUSED
-                                                         : REASON_STORE_UNREACHABLE,
-                  link->text[0] != '\0' ? link->text : "no connection in time");
+            redis_op_doubt(op,
+                           link->text[0] != '\0' && link->refused ? REASON_STORE_REFUSED
+                                                                  : REASON_STORE_UNREACHABLE,
+                           link->text[0] != '\0' ? link->text : "no connection in time");
         }
     }
     if (sent && link->stream != NULL) {
@@ -242,20 +271,11 @@ static void expire(struct redis_link *link, int64_t now_ns) {
 }
 
 static int64_t earliest(const struct redis_link *link) {
-    int64_t at_ns = link->broken ? 0 : NEVER_NS;
+    int64_t at_ns = redis_ops_earliest_ns(&link->ops, link->stream != NULL);
     if (link->retry_ns != 0 && link->retry_ns < at_ns) {
         at_ns = link->retry_ns;
     }
-    for (size_t i = 0; i < link->setup.op_count; i++) {
-        const struct redis_op *op = &link->ops[i];
-        if (op->state != REDIS_OP_IDLE && op->deadline_ns < at_ns) {
-            at_ns = op->deadline_ns;
-        }
-        if (op->state == REDIS_OP_QUEUED && link->stream != NULL && op->hold_ns < at_ns) {
-            at_ns = op->hold_ns;
-        }
-    }
-    return at_ns;
+    return link->broken ? 0 : at_ns;
 }
 
 static void on_timer(uv_timer_t *timer) {
@@ -305,21 +325,19 @@ void redis_link_init(struct redis_link *link, const struct redis_link_setup *set
     link->setup.gate.on_failed = on_gate_failed;
     link->setup.gate.context = link;
     link->setup.gate.requests = true;
-    link->ops = memory_zeroed(setup->op_count, sizeof *link->ops);
-    link->order = memory_zeroed(setup->op_count, sizeof *link->order);
-    redis_gate_init(&link->gate, &link->setup.gate);
+    redis_ops_init(&link->ops, setup->op_count);
+    redis_route_init(&link->route, &link->setup.gate, setup->sentinels);
     (void)uv_timer_init(setup->gate.loop, &link->timer);
     link->timer.data = link;
     redis_lives_begin(setup->gate.lives);
 }
 
 void redis_link_finish(struct redis_link *link) {
-    free(link->ops);
-    free(link->order);
+    redis_ops_finish(&link->ops);
 }
 
 void redis_link_submit(struct redis_link *link, size_t index, int64_t timeout_ns, int64_t hold_ns) {
-    struct redis_op *op = &link->ops[index];
+    struct redis_op *op = &link->ops.list[index];
     if (op->state != REDIS_OP_IDLE) {
         abort(); /* two requests at a time for one election: against the contract */
     }
@@ -333,11 +351,29 @@ void redis_link_submit(struct redis_link *link, size_t index, int64_t timeout_ns
 }
 
 void redis_link_unhold(struct redis_link *link) {
-    for (size_t i = 0; i < link->setup.op_count; i++) {
-        link->ops[i].hold_ns = 0;
+    for (size_t i = 0; i < link->ops.count; i++) {
+        link->ops.list[i].hold_ns = 0;
     }
     if (link->stream != NULL) {
         pump(link);
+    }
+    arm(link);
+}
+
+void redis_link_move(struct redis_link *link, const char *why) {
+    uint32_t random = 0;
+    random_bytes(&random, sizeof random);
+    int64_t pause_ns = (1 + random % MOVE_JITTER_MS) * NS_PER_MS;
+    if (link->stream != NULL) {
+        drop_and_answer(link, REASON_STORE_UNREACHABLE, why, pause_ns);
+        return;
+    }
+    if (link->connecting) {
+        redis_route_cancel(&link->route);
+        link->connecting = false;
+        connect_after(link, pause_ns);
+    } else if (link->retry_ns > clock_now().boot_ns + pause_ns) {
+        connect_after(link, pause_ns);
     }
     arm(link);
 }
@@ -349,7 +385,7 @@ static void on_timer_closed(uv_handle_t *handle) {
 
 void redis_link_close(struct redis_link *link) {
     link->closed = true;
-    redis_gate_close(&link->gate);
+    redis_route_close(&link->route);
     if (link->stream != NULL) {
         redis_stream_close(link->stream);
         link->stream = NULL;

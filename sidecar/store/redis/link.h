@@ -4,21 +4,33 @@
 #include "base/log.h"
 #include "store/redis/backoff.h"
 #include "store/redis/command.h"
-#include "store/redis/gate.h"
+#include "store/redis/ops.h"
+#include "store/redis/route.h"
 
 /*
  * The connection that all requests share. Requests are pipelined, replies matched by order: a
  * reply that does not come in time kills the connection, so that it can never be taken for the
  * answer to another request. A lost connection is made again at once, then with backoff.
+ * An answer may be held until replicas have acknowledged what it tells of (barrier.h).
  */
+enum redis_link_taken {
+    REDIS_LINK_STRANGE, /* it has no known shape (the link then calls `doubt`) */
+    REDIS_LINK_TAKEN,
+    REDIS_LINK_HELD, /* it counts only once `replicas` have it: `confirmed` or `doubt` follows */
+};
+
 struct redis_link_setup {
-    struct redis_gate_setup gate; /* its callbacks are the link's own */
+    struct redis_gate_setup gate;      /* its callbacks are the link's own */
+    struct redis_sentinels *sentinels; /* NULL: the URL names the server itself */
+    unsigned replicas;                 /* that have to acknowledge what is held */
     size_t op_count;
     int64_t backoff_most_ns;
     /* The bytes of a request; `body` asks for EVAL. */
     struct redis_command (*request)(void *context, size_t op, bool body);
-    /* An answer that is no error. False: it has no known shape (the link then calls `doubt`). */
-    bool (*answer)(void *context, size_t op, struct instant sent, const redisReply *reply);
+    /* An answer that is no error. */
+    enum redis_link_taken (*answer)(void *context, size_t op, struct instant sent,
+                                    const redisReply *reply);
+    void (*confirmed)(void *context, size_t op);
     /* Nobody knows what happened; `sent` is zero when nothing was sent. */
     void (*doubt)(void *context, size_t op, struct instant sent, enum election_reason reason,
                   const char *text);
@@ -27,28 +39,9 @@ struct redis_link_setup {
     void *context;
 };
 
-#define REDIS_OP_TEXT 160
-
-enum redis_op_state {
-    REDIS_OP_IDLE,
-    REDIS_OP_QUEUED,  /* waits for a connection */
-    REDIS_OP_SENT,    /* waits for its answer */
-    REDIS_OP_DOUBTED, /* about to be answered: unsure */
-};
-
-struct redis_op {
-    enum redis_op_state state;
-    int64_t deadline_ns; /* BOOTTIME */
-    int64_t hold_ns;     /* BOOTTIME; not sent before, unless redis_link_unhold() */
-    struct instant sent;
-    bool body; /* sent as EVAL */
-    enum election_reason reason;
-    char text[REDIS_OP_TEXT];
-};
-
 struct redis_link {
     struct redis_link_setup setup;
-    struct redis_gate gate;
+    struct redis_route route;
     uv_timer_t timer;
     struct redis_stream *stream; /* NULL: not connected */
     bool broken;                 /* the stream said so while a caller was still inside */
@@ -61,13 +54,12 @@ struct redis_link {
     struct redis_backoff backoff;
     int64_t retry_ns; /* BOOTTIME of the next attempt; 0: none planned */
     int64_t budget_ns;
-    struct redis_op *ops;
-    size_t *order; /* ring of the ops that were sent */
-    size_t order_first;
-    size_t order_count;
-    char text[REDIS_OP_TEXT]; /* the connection's last trouble */
-    bool refused;             /* ... was the server's word, not silence */
-    struct log_limit log_limit;
+    struct redis_ops ops;
+    bool waiting;                /* a WAIT is under way */
+    char text[REDIS_OP_TEXT];    /* the connection's last trouble */
+    bool refused;                /* ... was the server's word, not silence */
+    struct log_limit lost_limit; /* apart: why it was lost is not why it cannot be made again */
+    struct log_limit failed_limit;
 };
 
 /* The caller's memory; it must outlive what is counted in the gate's `lives`, then finish it. */
@@ -79,6 +71,9 @@ void redis_link_finish(struct redis_link *link);
 void redis_link_submit(struct redis_link *link, size_t op, int64_t timeout_ns, int64_t hold_ns);
 /* Sends what was held. */
 void redis_link_unhold(struct redis_link *link);
+
+/* The master is elsewhere: gives up the connection, if there is one, and makes another soon. */
+void redis_link_move(struct redis_link *link, const char *why);
 
 /* No callback comes any more. */
 void redis_link_close(struct redis_link *link);

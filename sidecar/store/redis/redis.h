@@ -7,7 +7,9 @@
  * One Redis server, version 4 or later, as the store.
  *
  *     redis://[user[:password]@]host[:port][/database]
+ *     rediss://...                          the same over TLS, see tls.h
  *     redis+unix://[user[:password]@]/path[?db=N]
+ *     redis+sentinel://[user[:password]@]host[:port][,host[:port]...]/master[/database]
  *
  * All elections share one connection for requests, which are Lua scripts (the folder lua/), and
  * one that listens for releases. The server must allow EVAL and, in scripts, GET PTTL SET PEXPIRE

@@ -8,9 +8,17 @@ void redis_resolver_init(struct redis_resolver *resolver, uv_loop_t *loop,
     memset(resolver, 0, sizeof *resolver);
     resolver->loop = loop;
     resolver->lives = lives;
-    resolver->host = host;
+    snprintf(resolver->host, sizeof resolver->host, "%s", host);
     resolver->port = port;
     resolver->request.data = resolver;
+}
+
+void redis_resolver_point(struct redis_resolver *resolver, const char *host, uint16_t port) {
+    if (strcmp(resolver->host, host) != 0 || resolver->port != port) {
+        snprintf(resolver->host, sizeof resolver->host, "%s", host);
+        resolver->port = port;
+        resolver->stale = resolver->busy;
+    }
 }
 
 bool redis_resolver_literal(const struct redis_resolver *resolver,
@@ -42,26 +50,7 @@ static void collect(struct redis_addresses *addresses, const struct addrinfo *fo
     }
 }
 
-static void on_found(uv_getaddrinfo_t *request, int status, struct addrinfo *found) {
-    struct redis_resolver *resolver = request->data;
-    struct redis_addresses addresses;
-    struct redis_waiter waiters[REDIS_WAITERS_MAX];
-
-    collect(&addresses, status == 0 ? found : NULL);
-    uv_freeaddrinfo(found);
-    resolver->busy = false;
-    memcpy(waiters, resolver->waiters, sizeof waiters);
-    memset(resolver->waiters, 0, sizeof resolver->waiters);
-
-    const char *why = status != 0 ? uv_strerror(status) : "the name has no address";
-    bool good = status == 0 && addresses.count > 0;
-    for (size_t i = 0; i < REDIS_WAITERS_MAX; i++) {
-        if (waiters[i].context != NULL && !resolver->lives->closing) {
-            waiters[i].done(waiters[i].context, good ? &addresses : NULL, why);
-        }
-    }
-    redis_lives_end(resolver->lives);
-}
+static void on_found(uv_getaddrinfo_t *request, int status, struct addrinfo *found);
 
 static bool look_up(struct redis_resolver *resolver, const char **why) {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -76,6 +65,46 @@ static bool look_up(struct redis_resolver *resolver, const char **why) {
     resolver->busy = true;
     redis_lives_begin(resolver->lives);
     return true;
+}
+
+static bool is_awaited(const struct redis_resolver *resolver) {
+    for (size_t i = 0; i < REDIS_WAITERS_MAX; i++) {
+        if (resolver->waiters[i].context != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* To all who wait; addresses is NULL when there are none. */
+static void answer(struct redis_resolver *resolver, const struct redis_addresses *addresses,
+                   const char *why) {
+    struct redis_waiter waiters[REDIS_WAITERS_MAX];
+    memcpy(waiters, resolver->waiters, sizeof waiters);
+    memset(resolver->waiters, 0, sizeof resolver->waiters);
+    for (size_t i = 0; i < REDIS_WAITERS_MAX; i++) {
+        if (waiters[i].context != NULL && !resolver->lives->closing) {
+            waiters[i].done(waiters[i].context, addresses, why);
+        }
+    }
+}
+
+static void on_found(uv_getaddrinfo_t *request, int status, struct addrinfo *found) {
+    struct redis_resolver *resolver = request->data;
+    struct redis_addresses addresses;
+    const char *why = status != 0 ? uv_strerror(status) : "the name has no address";
+    bool again = resolver->stale && is_awaited(resolver) && !resolver->lives->closing;
+
+    collect(&addresses, status == 0 ? found : NULL);
+    uv_freeaddrinfo(found);
+    resolver->busy = false;
+    resolver->stale = false;
+    if (!again) {
+        answer(resolver, status == 0 && addresses.count > 0 ? &addresses : NULL, why);
+    } else if (!look_up(resolver, &why)) {
+        answer(resolver, NULL, why);
+    }
+    redis_lives_end(resolver->lives);
 }
 
 bool redis_resolver_ask(struct redis_resolver *resolver,

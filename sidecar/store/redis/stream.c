@@ -6,9 +6,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #define READ_SIZE 16384
+#define PLAIN_SIZE 4096
+#define GOODBYE_SIZE 128
 /* When a path that has gone silent is given up. The requests have timeouts of their own. */
 #define KEEPALIVE_IDLE_S 10
 #define KEEPALIVE_INTERVAL_S 5
@@ -27,6 +30,10 @@ struct redis_stream {
     const struct redis_stream_events *events;
     void *context;
     struct redis_lives *lives;
+    struct redis_tls_session *tls; /* NULL: plain */
+    bool connected;
+    bool open;  /* the owner has been told */
+    bool heard; /* anything came */
     bool closing;
     char buffer[READ_SIZE];
 };
@@ -35,26 +42,64 @@ struct write {
     uv_write_t request;
     struct redis_stream *stream;
     char *bytes;
+    size_t size;
+    bool encrypted; /* else they are hiredis' */
 };
+
+static const char hung_up[] = "the server closed the connection";
+static const char hung_up_silently[] =
+    "the server closed the connection without a word: does it want TLS (rediss://)?";
+
+static bool is_hang_up(int status) {
+    return status == UV_EOF || status == UV_ECONNRESET || status == UV_EPIPE;
+}
 
 static void on_closed(uv_handle_t *handle) {
     struct redis_stream *stream = handle->data;
     struct redis_lives *lives = stream->lives;
     redis_reader_finish(&stream->reader);
+    if (stream->tls != NULL) {
+        redis_tls_end(stream->tls);
+    }
     free(stream);
     redis_lives_end(lives);
+}
+
+/* Only what the socket takes at once. */
+static void say_goodbye(struct redis_stream *stream) {
+    char bytes[GOODBYE_SIZE];
+    redis_tls_close(stream->tls);
+    size_t size = redis_tls_pending(stream->tls);
+    if (size > 0 && size <= sizeof bytes) {
+        redis_tls_take(stream->tls, bytes, size);
+        uv_buf_t buffer = uv_buf_init(bytes, (unsigned)size);
+        (void)uv_try_write(&stream->uv.stream, &buffer, 1);
+    }
 }
 
 void redis_stream_close(struct redis_stream *stream) {
     if (!stream->closing) {
         stream->closing = true;
+        if (stream->tls != NULL) {
+            say_goodbye(stream);
+        }
         uv_close(&stream->uv.handle, on_closed);
     }
 }
 
 static void down(struct redis_stream *stream, const char *why) {
     if (!stream->closing) {
-        stream->events->on_down(stream->context, why);
+        stream->events->on_down(stream->context,
+                                stream->tls != NULL ? redis_tls_ended(stream->tls, why) : why);
+    }
+}
+
+/* The connection is at its end. */
+static void down_by(struct redis_stream *stream, int status) {
+    if (stream->open && !stream->heard && stream->tls == NULL && is_hang_up(status)) {
+        down(stream, hung_up_silently);
+    } else {
+        down(stream, status == UV_EOF ? hung_up : uv_strerror(status));
     }
 }
 
@@ -77,15 +122,97 @@ static void deliver(struct redis_stream *stream) {
     }
 }
 
+static void on_written(uv_write_t *request, int status) {
+    struct write *write = request->data;
+    struct redis_stream *stream = write->stream;
+    if (write->encrypted) {
+        free(write->bytes);
+    } else {
+        explicit_bzero(write->bytes, write->size); /* a password may be in it */
+        redisFreeCommand(write->bytes);
+    }
+    free(write);
+    if (status != 0) {
+        down_by(stream, status);
+    }
+}
+
+/* The bytes are given up in any case. */
+static bool send_bytes(struct redis_stream *stream, char *bytes, size_t size, bool encrypted) {
+    struct write *write = memory_zeroed(1, sizeof *write);
+    uv_buf_t buffer = uv_buf_init(bytes, (unsigned)size);
+    *write = (struct write){.stream = stream, .bytes = bytes, .size = size, .encrypted = encrypted};
+    write->request.data = write;
+    int status = uv_write(&write->request, &stream->uv.stream, &buffer, 1, on_written);
+    if (status != 0) {
+        on_written(&write->request, 0);
+    }
+    return status == 0;
+}
+
+/* Sends what TLS has made. */
+static bool send_encrypted(struct redis_stream *stream) {
+    size_t size = redis_tls_pending(stream->tls);
+    if (size == 0) {
+        return true;
+    }
+    char *bytes = memory_zeroed(1, size);
+    redis_tls_take(stream->tls, bytes, size);
+    return send_bytes(stream, bytes, size, true);
+}
+
+static void tell_open(struct redis_stream *stream) {
+    stream->open = true;
+    stream->events->on_open(stream->context);
+}
+
+/* Does all that TLS can do with what came. */
+static void turn_tls(struct redis_stream *stream) {
+    char plain[PLAIN_SIZE];
+    size_t size = 0;
+    enum redis_tls_result result;
+    do {
+        result = redis_tls_next(stream->tls, plain, sizeof plain, &size);
+        if (result == REDIS_TLS_OPEN) {
+            tell_open(stream);
+        } else if (result == REDIS_TLS_DATA) {
+            redis_reader_feed(&stream->reader, plain, size);
+            deliver(stream);
+        }
+    } while (!stream->closing && (result == REDIS_TLS_OPEN || result == REDIS_TLS_DATA));
+    if (stream->closing) {
+        return;
+    }
+    bool sent = send_encrypted(stream); /* an alert too, when it is broken */
+    if (result == REDIS_TLS_CLOSED) {
+        down(stream, hung_up);
+    } else if (result == REDIS_TLS_BROKEN || !sent) {
+        down(stream, "the connection broke");
+    }
+}
+
+static void on_bytes(struct redis_stream *stream, const char *bytes, size_t size) {
+    stream->heard = true;
+    if (stream->tls == NULL) {
+        redis_reader_feed(&stream->reader, bytes, size);
+        deliver(stream);
+        return;
+    }
+    while (size > 0 && !stream->closing) {
+        size_t piece = size < REDIS_TLS_FEED_MAX ? size : REDIS_TLS_FEED_MAX;
+        redis_tls_feed(stream->tls, bytes, piece);
+        turn_tls(stream);
+        bytes += piece;
+        size -= piece;
+    }
+}
+
 static void on_read(uv_stream_t *uv, ssize_t size, const uv_buf_t *buffer) {
     struct redis_stream *stream = uv->data;
     if (size > 0) {
-        redis_reader_feed(&stream->reader, buffer->base, (size_t)size);
-        deliver(stream);
-    } else if (size == UV_EOF) {
-        down(stream, "the server closed the connection");
+        on_bytes(stream, buffer->base, (size_t)size);
     } else if (size < 0) {
-        down(stream, uv_strerror((int)size));
+        down_by(stream, (int)size);
     }
 }
 
@@ -97,10 +224,13 @@ static void on_connect(uv_connect_t *request, int status) {
     if (status == 0) {
         status = uv_read_start(&stream->uv.stream, on_allocate, on_read);
     }
+    stream->connected = status == 0;
     if (status != 0) {
-        down(stream, uv_strerror(status));
+        stream->events->on_down(stream->context, uv_strerror(status)); /* no TLS in that yet */
+    } else if (stream->tls != NULL) {
+        turn_tls(stream);
     } else {
-        stream->events->on_open(stream->context);
+        tell_open(stream);
     }
 }
 
@@ -175,26 +305,24 @@ void redis_stream_own(struct redis_stream *stream, const struct redis_stream_eve
     stream->context = context;
 }
 
-static void on_written(uv_write_t *request, int status) {
-    struct write *write = request->data;
-    struct redis_stream *stream = write->stream;
-    redisFreeCommand(write->bytes);
-    free(write);
-    if (status != 0) {
-        down(stream, uv_strerror(status));
-    }
+void redis_stream_secure(struct redis_stream *stream, struct redis_tls_session *session) {
+    stream->tls = session;
 }
 
 bool redis_stream_send(struct redis_stream *stream, char *bytes, size_t size) {
-    struct write *write = memory_zeroed(1, sizeof *write);
-    uv_buf_t buffer = uv_buf_init(bytes, (unsigned)size);
-    write->request.data = write;
-    write->stream = stream;
-    write->bytes = bytes;
-    if (uv_write(&write->request, &stream->uv.stream, &buffer, 1, on_written) != 0) {
-        redisFreeCommand(bytes);
-        free(write);
-        return false;
+    if (stream->tls == NULL) {
+        return send_bytes(stream, bytes, size, false);
     }
-    return true;
+    bool taken = redis_tls_write(stream->tls, bytes, size);
+    explicit_bzero(bytes, size);
+    redisFreeCommand(bytes);
+    return taken && send_encrypted(stream);
+}
+
+const char *redis_stream_late(const struct redis_stream *stream) {
+    if (!stream->connected) {
+        return "no connection in time";
+    }
+    return stream->open ? "connected, but no answer in time"
+                        : "connected, but no TLS handshake in time: is that the port for TLS?";
 }

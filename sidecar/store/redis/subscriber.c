@@ -55,7 +55,7 @@ static void deny(struct redis_subscriber *subscriber, int64_t pause_ms, const ch
 static void connect_now(struct redis_subscriber *subscriber) {
     subscriber->state = REDIS_SUBSCRIBER_CONNECTING;
     (void)uv_timer_stop(&subscriber->timer);
-    redis_gate_start(&subscriber->gate, subscriber->budget_ns);
+    redis_route_start(&subscriber->route, subscriber->budget_ns);
 }
 
 /* SUBSCRIBE to the first `count` channels. */
@@ -198,7 +198,7 @@ void redis_subscriber_init(struct redis_subscriber *subscriber,
     subscriber->setup.gate.on_failed = on_gate_failed;
     subscriber->setup.gate.context = subscriber;
     subscriber->setup.gate.requests = false;
-    redis_gate_init(&subscriber->gate, &subscriber->setup.gate);
+    redis_route_init(&subscriber->route, &subscriber->setup.gate, setup->sentinels);
     (void)uv_timer_init(setup->gate.loop, &subscriber->timer);
     subscriber->timer.data = subscriber;
     redis_lives_begin(setup->gate.lives);
@@ -214,13 +214,26 @@ void redis_subscriber_kick(struct redis_subscriber *subscriber, int64_t budget_n
     }
 }
 
+void redis_subscriber_move(struct redis_subscriber *subscriber) {
+    if (subscriber->state == REDIS_SUBSCRIBER_IDLE ||
+        subscriber->state == REDIS_SUBSCRIBER_DENIED) {
+        return;
+    }
+    redis_route_cancel(&subscriber->route);
+    if (subscriber->stream != NULL) {
+        redis_stream_close(subscriber->stream);
+        subscriber->stream = NULL;
+    }
+    connect_now(subscriber);
+}
+
 static void on_timer_closed(uv_handle_t *handle) {
     struct redis_subscriber *subscriber = handle->data;
     redis_lives_end(subscriber->setup.gate.lives);
 }
 
 void redis_subscriber_close(struct redis_subscriber *subscriber) {
-    redis_gate_close(&subscriber->gate);
+    redis_route_close(&subscriber->route);
     if (subscriber->stream != NULL) {
         redis_stream_close(subscriber->stream);
         subscriber->stream = NULL;

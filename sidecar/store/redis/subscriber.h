@@ -3,15 +3,16 @@
 
 #include "base/log.h"
 #include "store/redis/backoff.h"
-#include "store/redis/gate.h"
 #include "store/redis/names.h"
+#include "store/redis/route.h"
 
 /*
  * Listens to the releases of all elections, on a connection of its own. Its messages only make
  * things quicker: losing it, or not being allowed to listen, changes nothing else.
  */
 struct redis_subscriber_setup {
-    struct redis_gate_setup gate; /* its callbacks are the subscriber's own */
+    struct redis_gate_setup gate;      /* its callbacks are the subscriber's own */
+    struct redis_sentinels *sentinels; /* NULL: the URL names the server itself */
     const struct redis_names *names;
     size_t count;
     void (*on_release)(void *context, size_t election, bool clean); /* may close */
@@ -31,7 +32,7 @@ enum redis_subscriber_state {
 
 struct redis_subscriber {
     struct redis_subscriber_setup setup;
-    struct redis_gate gate;
+    struct redis_route route;
     uv_timer_t timer;
     enum redis_subscriber_state state;
     struct redis_stream *stream;
@@ -47,6 +48,8 @@ void redis_subscriber_init(struct redis_subscriber *subscriber,
                            const struct redis_subscriber_setup *setup);
 /* Starts, or ends a pause early. */
 void redis_subscriber_kick(struct redis_subscriber *subscriber, int64_t budget_ns);
+/* The master is elsewhere: listens there, if it listens or was about to. */
+void redis_subscriber_move(struct redis_subscriber *subscriber);
 /* False while it is still about to listen. */
 bool redis_subscriber_is_settled(const struct redis_subscriber *subscriber);
 /* No callback comes any more. */

@@ -5,10 +5,24 @@
 
 #define URL_MAX 2048
 #define PORT_DEFAULT 6379
+#define SENTINEL_PORT_DEFAULT 26379
 #define DATABASE_DIGITS_MAX 9
 
-static const char tcp_scheme[] = "redis:";
-static const char local_scheme[] = "redis+unix:";
+struct scheme {
+    const char *name;
+    bool local;
+    bool sentinel;
+    bool tls;
+    const char *like; /* for errors */
+};
+
+static const struct scheme schemes[] = {
+    {"redis:", false, false, false, "redis://host:6379/0"},
+    {"rediss:", false, false, true, "rediss://host:6379/0"},
+    {"redis+unix:", true, false, false, "redis+unix:///run/redis/redis.sock"},
+    {"redis+sentinel:", false, true, false, "redis+sentinel://host1,host2,host3/master/0"},
+    {"rediss+sentinel:", false, true, true, "rediss+sentinel://host1,host2,host3/master/0"},
+};
 
 /* A piece of the URL, not terminated. */
 struct piece {
@@ -20,8 +34,17 @@ static bool starts_with(const char *text, const char *prefix) {
     return strncasecmp(text, prefix, strlen(prefix)) == 0;
 }
 
+static const struct scheme *scheme_of(const char *text) {
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        if (starts_with(text, schemes[i].name)) {
+            return &schemes[i];
+        }
+    }
+    return NULL;
+}
+
 bool redis_url_claims(const char *text) {
-    return starts_with(text, tcp_scheme) || starts_with(text, local_scheme);
+    return scheme_of(text) != NULL;
 }
 
 static int hex_value(char c) {
@@ -128,7 +151,15 @@ static bool take_user(struct piece *authority, struct redis_url *url, struct err
     return parse_user(user, url, error);
 }
 
-static bool parse_bracketed(struct piece *authority, struct redis_url *url, struct error *error) {
+/* Decodes `host`, which is a part of the authority. */
+static bool take_host(struct piece host, const char *rest, struct piece *authority, char *out,
+                      struct error *error) {
+    authority->size -= (size_t)(rest - authority->start);
+    authority->start = rest;
+    return decode(host, out, REDIS_HOST_MAX + 1, "host", error);
+}
+
+static bool parse_bracketed(struct piece *authority, char *out, struct error *error) {
     const char *end = memchr(authority->start, ']', authority->size);
     struct piece host = {authority->start + 1, 0};
     bool right = end != NULL;
@@ -144,14 +175,13 @@ static bool parse_bracketed(struct piece *authority, struct redis_url *url, stru
                          "redis://[::1]:6379");
         return false;
     }
-    authority->size -= (size_t)(end + 1 - authority->start);
-    authority->start = end + 1;
-    return decode(host, url->host, sizeof url->host, "host", error);
+    return take_host(host, end + 1, authority, out, error);
 }
 
-static bool parse_host(struct piece *authority, struct redis_url *url, struct error *error) {
+/* Takes the host off the front of the authority. */
+static bool parse_host(struct piece *authority, char *out, struct error *error) {
     if (authority->size > 0 && authority->start[0] == '[') {
-        return parse_bracketed(authority, url, error);
+        return parse_bracketed(authority, out, error);
     }
     const char *colon = memchr(authority->start, ':', authority->size);
     struct piece host = *authority;
@@ -170,13 +200,10 @@ static bool parse_host(struct piece *authority, struct redis_url *url, struct er
         error_set(error, "store URL: the host is missing, as in redis://host:6379");
         return false;
     }
-    authority->start += host.size;
-    authority->size -= host.size;
-    return decode(host, url->host, sizeof url->host, "host", error);
+    return take_host(host, host.start + host.size, authority, out, error);
 }
 
-static bool parse_port(struct piece rest, struct redis_url *url, struct error *error) {
-    unsigned port = PORT_DEFAULT;
+static bool parse_port(struct piece rest, unsigned port, uint16_t *out, struct error *error) {
     if (rest.size > 0) {
         struct piece digits = {rest.start + 1, rest.size - 1};
         if (rest.start[0] != ':' || !parse_whole(digits, 5, &port) || port < 1 || port > 65535) {
@@ -185,13 +212,55 @@ static bool parse_port(struct piece rest, struct redis_url *url, struct error *e
             return false;
         }
     }
-    url->port = (uint16_t)port;
+    *out = (uint16_t)port;
     return true;
 }
 
-static bool parse_tcp(const char *rest, struct redis_url *url, struct error *error) {
+static bool parse_sentinels(struct piece list, struct redis_url *url, struct error *error) {
+    for (bool more = true; more;) {
+        const char *comma = memchr(list.start, ',', list.size);
+        struct piece one = {list.start, comma == NULL ? list.size : (size_t)(comma - list.start)};
+        if (url->sentinel_count == REDIS_SENTINELS_MAX) {
+            error_set(error, "store URL: more than %d Sentinels", REDIS_SENTINELS_MAX);
+            return false;
+        }
+        struct redis_endpoint *sentinel = &url->sentinels[url->sentinel_count++];
+        if (!parse_host(&one, sentinel->host, error) ||
+            !parse_port(one, SENTINEL_PORT_DEFAULT, &sentinel->port, error)) {
+            return false;
+        }
+        more = comma != NULL;
+        if (more) {
+            list.size -= (size_t)(comma + 1 - list.start);
+            list.start = comma + 1;
+        }
+    }
+    return true;
+}
+
+/* Takes "/master" off the front of the path. */
+static bool take_master(const char **path, struct redis_url *url, struct error *error) {
+    struct piece master = {*path + 1, 0};
+    if (**path == '/') {
+        /* What Sentinel allows in a name. */
+        master.size = strspn(master.start, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                           "0123456789.-_");
+    }
+    const char *end = master.start + master.size;
+    if (master.size == 0 || (*end != '/' && *end != '\0')) {
+        error_set(error, "store URL: the name of the master that the Sentinels watch follows the "
+                         "hosts, as in redis+sentinel://host1,host2,host3/mymaster");
+        return false;
+    }
+    *path = end;
+    return decode(master, url->master, sizeof url->master, "name of the master", error);
+}
+
+static bool parse_tcp(const char *rest, const struct scheme *scheme, struct redis_url *url,
+                      struct error *error) {
     if (strncmp(rest, "//", 2) != 0) {
-        error_set(error, "store URL: two slashes must follow redis:, as in redis://host:6379");
+        error_set(error, "store URL: two slashes must follow %s, as in %s", scheme->name,
+                  scheme->like);
         return false;
     }
     rest += 2;
@@ -202,8 +271,15 @@ static bool parse_tcp(const char *rest, struct redis_url *url, struct error *err
     }
     struct piece authority = {rest, strcspn(rest, "/")};
     const char *path = rest + authority.size;
-    if (!take_user(&authority, url, error) || !parse_host(&authority, url, error) ||
-        !parse_port(authority, url, error)) {
+    if (!take_user(&authority, url, error)) {
+        return false;
+    }
+    if (scheme->sentinel) {
+        if (!parse_sentinels(authority, url, error) || !take_master(&path, url, error)) {
+            return false;
+        }
+    } else if (!parse_host(&authority, url->host, error) ||
+               !parse_port(authority, PORT_DEFAULT, &url->port, error)) {
         return false;
     }
     if (path[0] == '\0' || path[1] == '\0') {
@@ -223,7 +299,6 @@ static bool parse_query(const char *query, struct redis_url *url, struct error *
 }
 
 static bool parse_local(const char *rest, struct redis_url *url, struct error *error) {
-    url->local = true;
     if (strncmp(rest, "//", 2) == 0) {
         rest += 2;
         struct piece authority = {rest, strcspn(rest, "/?#")};
@@ -268,12 +343,15 @@ bool redis_url_parse(const char *text, struct redis_url *url, struct error *erro
             return false;
         }
     }
-    if (starts_with(text, local_scheme)) {
-        return parse_local(text + strlen(local_scheme), url, error);
+    const struct scheme *scheme = scheme_of(text);
+    if (scheme == NULL) {
+        error_set(error, "store URL: a Redis URL begins with redis://, rediss://, redis+unix:, "
+                         "redis+sentinel:// or rediss+sentinel://");
+        return false;
     }
-    if (starts_with(text, tcp_scheme)) {
-        return parse_tcp(text + strlen(tcp_scheme), url, error);
-    }
-    error_set(error, "store URL: a Redis URL begins with redis:// or redis+unix:");
-    return false;
+    const char *rest = text + strlen(scheme->name);
+    url->local = scheme->local;
+    url->sentinel = scheme->sentinel;
+    url->tls = scheme->tls;
+    return scheme->local ? parse_local(rest, url, error) : parse_tcp(rest, scheme, url, error);
 }

@@ -12,11 +12,31 @@ static bool check(const char *url, struct error *error) {
     return true;
 }
 
-static const struct store_ops redis = {.kind = "redis", .check = check};
+static bool uses_tls(const char *url) {
+    return strncmp(url, "rediss:", 7) == 0;
+}
+
+/* Paths say what is wrong with their files. */
+static bool check_tls(const struct store_tls *tls, struct store_tls_finding *finding) {
+    memset(finding, 0, sizeof *finding);
+    for (int file = 0; file < STORE_TLS_FILES; file++) {
+        const char *path = tls->paths[file] != NULL ? tls->paths[file] : "";
+        finding->file = (enum store_tls_file)file;
+        finding->key_exposed = file == STORE_TLS_KEY && strstr(path, "exposed") != NULL;
+        if (strstr(path, "broken") != NULL) {
+            error_set(&finding->error, "is broken: mend it");
+            return false;
+        }
+    }
+    return true;
+}
+
+static const struct store_ops redis = {
+    .kind = "redis", .check = check, .uses_tls = uses_tls, .check_tls = check_tls};
 static const struct store_ops local = {.kind = "local", .check = check};
 
 const struct store_ops *store_for_url(const char *url, struct error *error) {
-    if (strncmp(url, "redis:", 6) == 0) {
+    if (strncmp(url, "redis:", 6) == 0 || uses_tls(url)) {
         return &redis;
     }
     if (strncmp(url, "local:", 6) == 0) {

@@ -49,6 +49,52 @@ static void contradictions(void **state) {
     }
 }
 
+static void tls_options_need_a_url_with_tls(void **state) {
+    (void)state;
+    struct contradiction cases[] = {
+        {{"--store=rediss://h"}, {NULL}},
+        {{"--store=rediss://h", "--tls-ca=/ca"}, {NULL}},
+        {{"--store=rediss://h", "--tls-cert=/c", "--tls-key=/k"}, {NULL}},
+        {{"--store=rediss://h", "--tls-ca=/broken"}, {"--tls-ca \"/broken\"", "is broken"}},
+        {{"--store=rediss://h", "--tls-cert=/broken", "--tls-key=/k"}, {"--tls-cert \"/broken\""}},
+        {{"--store=rediss://h", "--tls-cert=/c", "--tls-key=/broken"}, {"--tls-key \"/broken\""}},
+        {{"--store=rediss://h", "--tls-cert=/c"}, {"--tls-cert \"/c\"", "--tls-key"}},
+        {{"--store=rediss://h", "--tls-key=/k"}, {"--tls-key \"/k\"", "--tls-cert"}},
+        {{"--store=redis://h", "--tls-ca=/ca"}, {"--tls-ca \"/ca\"", "rediss://"}},
+        {{"--store=local:/d", "--tls-ca=/ca"}, {"--tls-ca \"/ca\"", "rediss://"}},
+        {{"--store=redis://h", "--tls-key=/k"}, {"--tls-key \"/k\"", "--tls-cert"}},
+        /* Without a good URL nothing is known about TLS. */
+        {{"--store=nonsense", "--tls-ca=/broken"}, {"--store"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct loaded l;
+        char *arguments[] = {"--election=a", cases[i].arguments[0], cases[i].arguments[1],
+                             cases[i].arguments[2], NULL};
+        load(&l, arguments, NO_WORDS);
+        if (cases[i].words[0] == NULL) {
+            assert_good(&l);
+        } else {
+            assert_one_error(&l, cases[i].words);
+        }
+        unload(&l);
+    }
+    struct loaded l;
+    load(&l, WORDS("--store=redis://h", "--election=a", "--tls-cert=/c", "--tls-key=/k"), NO_WORDS);
+    assert_int_equal(l.report.errors.count, 2);
+    unload(&l);
+}
+
+static void a_key_that_others_can_read_is_a_warning(void **state) {
+    (void)state;
+    struct loaded l;
+    load(&l, WORDS("--store=rediss://h", "--election=a"),
+         WORDS("GAVEL_TLS_CERT=/c", "GAVEL_TLS_KEY=/exposed"));
+    assert_good(&l);
+    assert_string_equal(l.config.tls_key, "/exposed");
+    assert_true(has_line(&l.report.warnings, "--tls-key \"/exposed\""));
+    unload(&l);
+}
+
 static void the_margin_has_a_floor(void **state) {
     (void)state;
     struct loaded l;
@@ -192,6 +238,8 @@ static void the_default_folder_is_made(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(contradictions),
+        cmocka_unit_test(tls_options_need_a_url_with_tls),
+        cmocka_unit_test(a_key_that_others_can_read_is_a_warning),
         cmocka_unit_test(the_margin_has_a_floor),
         cmocka_unit_test(errors_name_the_variable),
         cmocka_unit_test(a_short_drain_is_a_warning),

@@ -24,6 +24,9 @@ static const struct samples samples[OPTION_COUNT] = {
                       .wrong = {"http://x", "redis://wrong", "redis://a b", "x", "redis://a\n"}},
     [OPTION_STORE_USER] = {.good = {"worker"}, .any_text = true},
     [OPTION_STORE_PASSWORD] = {.good = {"hunter2", " "}, .any_text = true},
+    [OPTION_TLS_CA] = {.good = {"/ca.pem"}, .any_text = true},
+    [OPTION_TLS_CERT] = {.good = {"/cert.pem"}, .any_text = true},
+    [OPTION_TLS_KEY] = {.good = {"/key.pem"}, .any_text = true},
     [OPTION_ELECTION] = {.good = {"a", "A.b_c-9", "a,b", "a, b ,c"},
                          .wrong = {"-a", "a b", "a/b", "a,,b", ",", "a,", "a,a", "\xC3\xA4",
                                    LONG_NAME}},
@@ -75,9 +78,11 @@ static void load_value(struct loaded *loaded, size_t id, bool by_flag, const cha
         (void)sprintf(entry, "%s=%s", option_variable(options[id].name, variable), value);
         environment[variables++] = entry;
     }
-    char store[] = "--store=redis://h";
+    char store[] = "--store=rediss://h";
     char election[] = "--election=a";
     char password[] = "GAVEL_STORE_PASSWORD=x";
+    char certificate[] = "GAVEL_TLS_CERT=/cert.pem";
+    char key[] = "GAVEL_TLS_KEY=/key.pem";
     if (id != OPTION_STORE) {
         arguments[count++] = store;
     }
@@ -86,6 +91,10 @@ static void load_value(struct loaded *loaded, size_t id, bool by_flag, const cha
     }
     if (id == OPTION_STORE_USER) {
         environment[variables++] = password;
+    } else if (id == OPTION_TLS_CERT) {
+        environment[variables++] = key;
+    } else if (id == OPTION_TLS_KEY) {
+        environment[variables++] = certificate;
     }
     load(loaded, arguments, environment);
     free(entry);

@@ -205,23 +205,27 @@ static void secrets_are_read_again(void **state) {
     struct fixture *f = *state;
     struct loaded l;
     struct error error;
+    bool changed = true;
     write_secret(f, "first\n", 6);
     load_with(&l, WORDS(f->flag), NO_WORDS);
     assert_good(&l);
+    assert_true(config_reload_secrets(&l.config, &changed, &error));
+    assert_false(changed);
     write_secret(f, "second\n", 7);
-    assert_true(config_reload_secrets(&l.config, &error));
+    assert_true(config_reload_secrets(&l.config, &changed, &error));
+    assert_true(changed);
     assert_string_equal(l.config.store_password, "second");
     write_secret(f, "", 0);
-    assert_false(config_reload_secrets(&l.config, &error));
+    assert_false(config_reload_secrets(&l.config, &changed, &error));
     assert_string_equal(l.config.store_password, "second");
     assert_non_null(strstr(error.text, "--store-password-file"));
     assert_non_null(strstr(error.text, f->path));
     assert_int_equal(unlink(f->path), 0);
-    assert_false(config_reload_secrets(&l.config, &error));
+    assert_false(config_reload_secrets(&l.config, &changed, &error));
     assert_string_equal(l.config.store_password, "second");
     unload(&l);
     load_with(&l, NO_WORDS, WORDS("GAVEL_STORE_PASSWORD=x"));
-    assert_true(config_reload_secrets(&l.config, &error)); /* nothing to read */
+    assert_true(config_reload_secrets(&l.config, &changed, &error)); /* nothing to read */
     assert_string_equal(l.config.store_password, "x");
     unload(&l);
 }

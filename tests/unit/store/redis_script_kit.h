@@ -141,8 +141,8 @@ static inline long long kit_pttl(struct kit *kit) {
     return left;
 }
 
-/* As if the last renewal had been 9 seconds ago: no test may hope that the clock has moved on between
- * two commands. */
+/* As if the last renewal had been 9 seconds ago: no test may hope that the clock has moved on
+ * between two commands. */
 static inline void kit_age(struct kit *kit) {
     redis_server_run(kit->server, "PEXPIRE %s 1000", kit->names.lease);
     redis_server_run(kit->server, "HINCRBY %s end -9000000", kit->names.record);

@@ -220,6 +220,8 @@ struct peer {
     bool mute;            /* answers nothing at all */
     bool mute_subscribe;
     bool hang_up; /* closes when a script comes, after the answer if there is one */
+    /* Sees each request first; true: it has dealt with it. NULL: none. */
+    bool (*before)(struct peer_connection *connection, const redisReply *request);
     struct shop *shop;
 };
 
@@ -277,7 +279,7 @@ static inline void peer_on_request(struct peer_connection *connection, const red
     const char *name = request->element[0]->str;
     peer->auths += strcmp(name, "AUTH") == 0;
     peer->subscribes += strcmp(name, "SUBSCRIBE") == 0;
-    if (peer->mute) {
+    if (peer->mute || (peer->before != NULL && peer->before(connection, request))) {
         return;
     }
     if (strncmp(name, "EVAL", 4) == 0) {

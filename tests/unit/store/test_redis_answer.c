@@ -1,4 +1,4 @@
-/* What a server says: the bounded reader, the exact shapes of answers, the classes of errors. */
+/* What a server says: the bounded reader, and the exact shapes of answers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include "store/redis/answer.h"
-#include "store/redis/failure.h"
 #include "store/redis/reader.h"
 
 #include <stdio.h>
@@ -331,59 +330,6 @@ static void random_bytes_do_no_harm(void **state) {
     }
 }
 
-static void errors_are_told_apart(void **state) {
-    (void)state;
-    static const struct {
-        const char *text;
-        enum redis_failure failure;
-    } errors[] = {
-        {"NOSCRIPT No matching script. Please use EVAL.", REDIS_FAILURE_NOSCRIPT},
-        {"READONLY You can't write against a read only replica.", REDIS_FAILURE_NOT_MASTER},
-        {"ERR Error running script (call to f_4f): @user_script:4: -READONLY You can't write "
-         "against a read only slave.",
-         REDIS_FAILURE_NOT_MASTER},
-        {"READONLY You can't write against a read only replica. script: 4f, on @user_script:9.",
-         REDIS_FAILURE_NOT_MASTER},
-        {"GAVELNOTMASTER the server is not a master", REDIS_FAILURE_NOT_MASTER},
-        {"MASTERDOWN Link with MASTER is down", REDIS_FAILURE_NOT_MASTER},
-        {"NOAUTH Authentication required.", REDIS_FAILURE_AUTH},
-        {"WRONGPASS invalid username-password pair", REDIS_FAILURE_AUTH},
-        {"MOVED 3999 127.0.0.1:6381", REDIS_FAILURE_CLUSTER},
-        {"ASK 3999 127.0.0.1:6381", REDIS_FAILURE_CLUSTER},
-        {"CLUSTERDOWN Hash slot not served", REDIS_FAILURE_CLUSTER},
-        {"CROSSSLOT Keys in request don't hash to the same slot", REDIS_FAILURE_CLUSTER},
-        {"ERR unknown command 'EVALSHA', with args beginning with: ", REDIS_FAILURE_DENIED},
-        {"NOPERM this user has no permissions to run the 'evalsha' command", REDIS_FAILURE_DENIED},
-        {"LOADING Redis is loading the dataset in memory", REDIS_FAILURE_OTHER},
-        {"BUSY Redis is busy running a script.", REDIS_FAILURE_OTHER},
-        {"OOM command not allowed when used memory > 'maxmemory'.", REDIS_FAILURE_OTHER},
-        {"ERR Error running script: @user_script: -OOM command not allowed", REDIS_FAILURE_OTHER},
-        {"MISCONF Redis is configured to save RDB snapshots", REDIS_FAILURE_OTHER},
-        {"NOREPLICAS Not enough good replicas to write.", REDIS_FAILURE_OTHER},
-        {"TRYAGAIN Multiple keys request during rehashing of slot", REDIS_FAILURE_OTHER},
-        {"ERR max number of clients reached", REDIS_FAILURE_OTHER},
-        {"GAVELRECORD gavel:{MOVED/READONLY}:record is no hash", REDIS_FAILURE_OTHER},
-        {"ERR some TASK is READONLYish", REDIS_FAILURE_OTHER},
-        {"", REDIS_FAILURE_OTHER},
-    };
-    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
-        if (redis_failure_of(errors[i].text) != errors[i].failure) {
-            fail_msg("%s: class %d", errors[i].text, (int)redis_failure_of(errors[i].text));
-        }
-    }
-}
-
-static void texts_are_made_fit_for_people(void **state) {
-    (void)state;
-    char out[8];
-    redis_failure_text(out, sizeof out, "a\x1b\n\xff", 4);
-    assert_string_equal(out, "a???");
-    redis_failure_text(out, sizeof out, "0123456789", 10);
-    assert_string_equal(out, "0123456");
-    redis_failure_text(out, sizeof out, "", 0);
-    assert_string_equal(out, "");
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grant_is_read),
@@ -396,8 +342,6 @@ int main(void) {
         cmocka_unit_test(pieces_make_the_same_reply),
         cmocka_unit_test(hostile_bytes_break_the_reader),
         cmocka_unit_test(random_bytes_do_no_harm),
-        cmocka_unit_test(errors_are_told_apart),
-        cmocka_unit_test(texts_are_made_fit_for_people),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,6 +79,39 @@ static void sockets_have_paths(void **state) {
     assert_string_equal(parse("redis+unix:/run/r").path, "/run/r");
 }
 
+static void tls_is_told(void **state) {
+    (void)state;
+    assert_false(parse("redis://h").tls);
+    struct redis_url url = parse("rediss://u:p@h:6390/3");
+    assert_true(url.tls);
+    assert_false(url.sentinel);
+    assert_string_equal(url.host, "h");
+    assert_int_equal(url.port, 6390);
+    assert_int_equal(url.database, 3);
+    assert_true(parse("rediss+sentinel://h/m").tls);
+    assert_false(parse("redis+sentinel://h/m").tls);
+}
+
+static void sentinels_are_listed(void **state) {
+    (void)state;
+    struct redis_url url = parse("redis+sentinel://u:p@s1,[::1]:7,10.0.0.3:26380/my-master.1/2");
+    assert_true(url.sentinel);
+    assert_string_equal(url.user, "u");
+    assert_int_equal(url.sentinel_count, 3);
+    assert_string_equal(url.sentinels[0].host, "s1");
+    assert_int_equal(url.sentinels[0].port, 26379);
+    assert_string_equal(url.sentinels[1].host, "::1");
+    assert_int_equal(url.sentinels[1].port, 7);
+    assert_string_equal(url.sentinels[2].host, "10.0.0.3");
+    assert_int_equal(url.sentinels[2].port, 26380);
+    assert_string_equal(url.master, "my-master.1");
+    assert_int_equal(url.database, 2);
+    url = parse("redis+sentinel://s/m/");
+    assert_int_equal(url.sentinel_count, 1);
+    assert_string_equal(url.master, "m");
+    assert_int_equal(url.database, 0);
+}
+
 static const char *const wrong[] = {
     "redis:",
     "redis:host",
@@ -131,7 +164,19 @@ static const char *const wrong[] = {
     "redis+unix://u:sEcReT@/run/r?db=1&db=2",
     "redis+unix://u:sEcReT@/run/r#1",
     "redis+unix://u:sEcReT@/run/r%00",
-    "rediss://u:sEcReT@h",
+    "rediss:u:sEcReT@h",
+    "rediss+unix:///u:sEcReT",
+    "redis+sentinel://u:sEcReT@h",
+    "redis+sentinel://u:sEcReT@h/",
+    "redis+sentinel://u:sEcReT@h//1",
+    "redis+sentinel://u:sEcReT@h/m/x",
+    "redis+sentinel://u:sEcReT@h/m/1/2",
+    "redis+sentinel://u:sEcReT@h/m%20",
+    "redis+sentinel://u:sEcReT@/m",
+    "redis+sentinel://u:sEcReT@h,/m",
+    "redis+sentinel://u:sEcReT@,h/m",
+    "redis+sentinel://u:sEcReT@h:1,h:0/m",
+    "redis+sentinel://u:sEcReT@1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17/m",
 };
 
 static void wrong_ones_are_refused_without_a_secret(void **state) {
@@ -171,6 +216,14 @@ static void lengths_are_bounded(void **state) {
     assert_false(redis_url_parse(text, &url, &error));
 
     memset(text, 'x', sizeof text);
+    memcpy(text, "redis+sentinel://h/", 19);
+    text[19 + REDIS_MASTER_MAX] = '\0';
+    assert_true(redis_url_parse(text, &url, &error));
+    text[19 + REDIS_MASTER_MAX] = 'x';
+    text[20 + REDIS_MASTER_MAX] = '\0';
+    assert_false(redis_url_parse(text, &url, &error));
+
+    memset(text, 'x', sizeof text);
     memcpy(text, "redis+unix:///", 14);
     text[13 + 107] = '\0';
     assert_true(redis_url_parse(text, &url, &error));
@@ -192,8 +245,11 @@ static void only_its_own_are_claimed(void **state) {
     assert_true(redis_url_claims("redis+unix:/x"));
     assert_false(redis_url_claims(""));
     assert_false(redis_url_claims("redis"));
-    assert_false(redis_url_claims("rediss://h"));
-    assert_false(redis_url_claims("redis+sentinel://h"));
+    assert_true(redis_url_claims("rediss://h"));
+    assert_true(redis_url_claims("redis+sentinel://h"));
+    assert_true(redis_url_claims("REDISS+SENTINEL://h"));
+    assert_false(redis_url_claims("redis+tls://h"));
+    assert_false(redis_url_claims("redlock:redis://h"));
     assert_false(redis_url_claims("local:/x"));
 }
 
@@ -204,6 +260,8 @@ int main(void) {
         cmocka_unit_test(user_and_password_stand_alone_too),
         cmocka_unit_test(ipv6_stands_in_brackets),
         cmocka_unit_test(sockets_have_paths),
+        cmocka_unit_test(tls_is_told),
+        cmocka_unit_test(sentinels_are_listed),
         cmocka_unit_test(wrong_ones_are_refused_without_a_secret),
         cmocka_unit_test(lengths_are_bounded),
         cmocka_unit_test(only_its_own_are_claimed),

@@ -10,6 +10,7 @@ local TOKEN_MAX = 100000000000000
 local CLOCK_MAX_US = 9007199254740991
 local TTL_MAX_MS = 3600000
 local VALUE_MAX = 512
+local REPLICAS_MAX = 10000
 
 local function dec(number)
   return string.format('%.0f', number)
@@ -57,7 +58,7 @@ local function read_server(state)
     state.server = table.concat({run, history}, ':')
   end
   local replicas = string.match(replication, '\nconnected_slaves:(%d+)')
-  state.replicated = (replicas and replicas ~= '0') and '1' or '0'
+  state.replicas = whole(replicas, REPLICAS_MAX) or 0
   return true
 end
 
@@ -159,7 +160,7 @@ end
 
 -- Every answer begins like this.
 local function answer(status, state, token, ttl, ...)
-  return {status, dec(token), dec(ttl), dec(state.now_us), state.server, state.replicated, ...}
+  return {status, dec(token), dec(ttl), dec(state.now_us), state.server, dec(state.replicas), ...}
 end
 
 -- The store's own no: foreign, free or held. Sets the expiry of a key that would outlive its ttl.
