@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from e2e.told import QUICK, alive, requests, wait_told
+from e2e.told import QUICK, alive, connections, requests, wait_told
 from kit.clock import S, boottime_ns, wait_until
 from kit.resp import RespError
 
@@ -201,7 +201,7 @@ def test_nothing_but_what_it_needs_is_sent(redis, begin, start):
     b.wait_state("follower")
     redis.cli("CLIENT", "KILL", "USER", "gavel")
     redis.cli("SCRIPT", "FLUSH")
-    wait_until(lambda: len(a.event("store-connected")) > 1, 5)
+    wait_until(lambda: connections(a) > 1, 5)
     assert a.stop() == 0
     b.wait_leader()
     lines = redis.cli("INFO", "commandstats").split()

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from e2e.told import alive, within
+from e2e.told import alive, connections, within
 from kit.clock import MS, S, boottime_ns, wait_until
 from kit.redis_server import Redis
 from kit.resp import Resp
@@ -118,13 +118,13 @@ def test_the_loss_of_the_leader_among_fifty(many, sample, closing, timely, endin
 def test_fifty_at_a_redis_that_is_back(many, timely):
     """No storm while it is away, nor when it is back: each tries a few times a second."""
     redis, leader, followers = many
-    connected = {p: len(p.event("store-connected")) for p in followers}
+    connected = {p: connections(p) for p in followers}
     redis.cli("SAVE")
     redis.kill()
     wait_until(lambda: all(p.status()["reason"] == "store-unreachable" for p in followers), 20)
     redis.start()
     since = boottime_ns()
-    wait_until(lambda: all(len(p.event("store-connected")) > connected[p] for p in followers), 20)
+    wait_until(lambda: all(connections(p) > connected[p] for p in followers), 20)
     within(since, 1)
     wait_until(lambda: boottime_ns() - since > S)
     stats = dict(line.split(":", 1) for line in redis.cli("INFO", "stats").split() if ":" in line)

@@ -30,7 +30,7 @@ def test_a_name_server_that_hangs_holds_nobody_up(redis, start, folder, sample, 
         took = boottime_ns() - asked - timely.worst_ns(asked, boottime_ns())
         assert not TIMING or took < 100 * MS, f"two answers took {took / MS} ms"
     wait_until(lambda: a.event("state", to="unknown", reason="deadline"), 8, "its lease ran out")
-    wait_told(a, "store-unreachable", "looking up the name: no answer in time", state="unknown")
+    wait_told(a, "store-unreachable", "looking up redis.test: no answer in time", state="unknown")
     assert names.lookups()[1:] == (1, 1)
     names.answer("127.0.0.1")
     assert a.wait_leader().token > token

@@ -6,15 +6,11 @@ import socket
 import pytest
 
 from e2e.footprint import status_field
-from e2e.told import alive, pair, pause_s, requests, wait_told, within
+from e2e.told import alive, connections, pair, pause_s, requests, wait_told, within
 from kit.clock import MS, S, boottime_ns, wait_until
 from kit.fake_redis import MUTE, FakeRedis
 from kit.redis_server import Redis
 from kit.sidecar import TIMING
-
-
-def connections_made(sidecar):
-    return len(sidecar.event("store-connected"))
 
 
 @pytest.mark.parametrize("ending", ["before the start", "killed", "killed with unread requests"])
@@ -33,10 +29,10 @@ def test_connected_within_a_second_of_redis_being_up(redis, start, sample, endin
     redis.kill()
     wait_told(a, "store-unreachable", "connection refused", timeout=5)
     pause_s(2.5 if early else 0.4)  # so that it has come to its longest pauses
-    before = connections_made(a)
+    before = connections(a)
     redis.start()
     since = boottime_ns()
-    wait_until(lambda: connections_made(a) > before, 10)
+    wait_until(lambda: connections(a) > before, 10)
     within(since, 1, sampler)
     a.wait_leader()
     alive(a)
@@ -204,7 +200,7 @@ def test_a_master_demoted_on_a_live_connection(redis, relay, folder, closing, st
     redis.cli("REPLICAOF", "127.0.0.1", new.port)
     wait_until(lambda: leader.event("store-connection-lost"), 5, "the demotion is noticed")
     since = boottime_ns()
-    wait_until(lambda: len(leader.event("store-connected")) == 2, 5)
+    wait_until(lambda: connections(leader) >= 2, 5)
     within(since, 1, sampler)
     wait_until(lambda: requests(leader, "renew", "yes") > confirmed + 1, 5, "renewed there")
     assert leader.check().token == token and new.lease() == value

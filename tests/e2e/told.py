@@ -62,3 +62,9 @@ def within(since, seconds, sampler=None):
 def requests(sidecar, op, result):
     name = 'gavel_store_requests_total{op="%s",result="%s"}' % (op, result)
     return sidecar.metrics().get(name, 0)
+
+
+def connections(sidecar):
+    """How often it has come through to Redis. The log does not tell of each."""
+    return len(sidecar.event("store-connected")[:1]) \
+        + sidecar.metrics()["gavel_store_reconnects_total"]
