@@ -34,23 +34,27 @@ def refusals(redis):
     return sum(e["count"] for e in flat if e["reason"] == "auth")
 
 
+def comes_back(sidecar):
+    return sidecar.metrics()["gavel_store_reconnects_total"] >= 1
+
+
 def login(password_file):
     return {"GAVEL_STORE_USER": "gavel", "GAVEL_STORE_PASSWORD_FILE": password_file}
 
 
 def test_a_rotated_password_does_not_cost_the_leadership(redis, start, sample, password_file):
-    a = start("pod-a", "--ttl", "12s", "--mode", "efficiency", env=login(password_file),
+    a = start("pod-a", "--ttl", "30s", "--mode", "efficiency", env=login(password_file),
               fixed_port=True)
     token = a.wait_leader().token
     sampler = sample([a])
     since = boottime_ns()
     rotate(redis, "first-secret", "second-secret")
-    wait_until(lambda: "WRONGPASS" in a.log(), 5, "it is refused")
+    wait_until(lambda: "WRONGPASS" in a.log(), 20, "it is refused")
     write(password_file, "second-secret\n")
-    wait_until(lambda: len(a.event("store-connected")) == 2, 8, "it comes back by itself")
+    wait_until(lambda: comes_back(a), 20, "it comes back by itself")
     # Both connections are tried at once, then at most once a second.
     assert refusals(redis) <= 2 * (2 + (boottime_ns() - since) / S)
-    wait_until(lambda: redis.cli("CLIENT", "LIST").count("user=gavel") == 2, 8)
+    wait_until(lambda: redis.cli("CLIENT", "LIST").count("user=gavel") == 2, 20)
     assert a.event("reloaded", what="secrets")
     assert a.check().token == token
     sampler.stop()
@@ -63,27 +67,27 @@ def test_the_file_may_be_missing_for_a_while(redis, start, password_file):
     token = a.wait_leader().token
     os.unlink(password_file)
     rotate(redis, "first-secret", "second-secret")
-    failed = wait_until(lambda: a.event("reload-failed"), 5)[0]
+    failed = wait_until(lambda: a.event("reload-failed"), 20)[0]
     assert "--store-password-file" in failed["error"] and password_file in failed["error"]
-    wait_until(lambda: a.state() == "unknown", 5)
+    wait_until(lambda: a.state() == "unknown", 20)
     write(password_file, "second-secret\n")
-    assert a.wait_leader(10).token > token
+    assert a.wait_leader(20).token > token
     assert a.stop() == 0
 
 
 def test_a_password_that_comes_first_is_enough(redis, start, password_file):
     """The file first, the server after: the connection that exists goes on until it is ended."""
-    a = start("pod-a", "--ttl", "12s", "--mode", "efficiency", env=login(password_file))
+    a = start("pod-a", "--ttl", "30s", "--mode", "efficiency", env=login(password_file))
     token = a.wait_leader().token
     write(password_file, "second-secret\n")
     rotate(redis, "first-secret", "second-secret")
-    wait_until(lambda: len(a.event("store-connected")) == 2, 8)
+    wait_until(lambda: comes_back(a), 20)
     assert a.check().token == token
 
 
 def test_a_database_that_is_not_there(redis, start):
     a = start("pod-a", "--ttl", "1s", "--mode", "efficiency", store=redis.url + "/99")
-    wait_until(lambda: "DB index is out of range" in a.log(), 5)
+    wait_until(lambda: "DB index is out of range" in a.log(), 20)
     assert a.status()["reason"] == "store-refused" and not a.check().leader
     assert "cmdstat_eval" not in redis.cli("INFO", "commandstats")
     with Resp(redis.port) as admin, pytest.raises(RespError):

@@ -117,9 +117,12 @@ static void on_reply(void *context, const redisReply *reply) {
 static void on_down(void *context, const char *why) {
     struct redis_gate *gate = context;
     char text[REDIS_GATE_TEXT];
-    bool asked = gate->state == REDIS_GATE_ASKING && gate->setup.requests;
-    snprintf(text, sizeof text, "%.60s%s", why,
-             asked ? " when asked for its role: a proxy without ROLE and EVAL?" : "");
+    /* What TLS has to say is said already. */
+    bool asked = gate->state == REDIS_GATE_ASKING && gate->setup.requests && !gate->setup.url->tls;
+    snprintf(text, sizeof text, "%s%s", why,
+             asked
+                 ? " when asked for its role: a port for TLS (rediss://), or a proxy without ROLE?"
+                 : "");
     refuse(gate, REDIS_GATE_UNREACHABLE, text);
 }
 

@@ -32,8 +32,7 @@ struct redis_stream {
     struct redis_lives *lives;
     struct redis_tls_session *tls; /* NULL: plain */
     bool connected;
-    bool open;  /* the owner has been told */
-    bool heard; /* anything came */
+    bool open; /* the owner has been told */
     bool closing;
     char buffer[READ_SIZE];
 };
@@ -47,12 +46,6 @@ struct write {
 };
 
 static const char hung_up[] = "the server closed the connection";
-static const char hung_up_silently[] =
-    "the server closed the connection without a word: does it want TLS (rediss://)?";
-
-static bool is_hang_up(int status) {
-    return status == UV_EOF || status == UV_ECONNRESET || status == UV_EPIPE;
-}
 
 static void on_closed(uv_handle_t *handle) {
     struct redis_stream *stream = handle->data;
@@ -94,15 +87,6 @@ static void down(struct redis_stream *stream, const char *why) {
     }
 }
 
-/* The connection is at its end. */
-static void down_by(struct redis_stream *stream, int status) {
-    if (stream->open && !stream->heard && stream->tls == NULL && is_hang_up(status)) {
-        down(stream, hung_up_silently);
-    } else {
-        down(stream, status == UV_EOF ? hung_up : uv_strerror(status));
-    }
-}
-
 static void on_allocate(uv_handle_t *handle, size_t wanted, uv_buf_t *buffer) {
     struct redis_stream *stream = handle->data;
     (void)wanted;
@@ -133,7 +117,7 @@ static void on_written(uv_write_t *request, int status) {
     }
     free(write);
     if (status != 0) {
-        down_by(stream, status);
+        down(stream, uv_strerror(status));
     }
 }
 
@@ -192,7 +176,6 @@ static void turn_tls(struct redis_stream *stream) {
 }
 
 static void on_bytes(struct redis_stream *stream, const char *bytes, size_t size) {
-    stream->heard = true;
     if (stream->tls == NULL) {
         redis_reader_feed(&stream->reader, bytes, size);
         deliver(stream);
@@ -212,7 +195,7 @@ static void on_read(uv_stream_t *uv, ssize_t size, const uv_buf_t *buffer) {
     if (size > 0) {
         on_bytes(stream, buffer->base, (size_t)size);
     } else if (size < 0) {
-        down_by(stream, (int)size);
+        down(stream, size == UV_EOF ? hung_up : uv_strerror((int)size));
     }
 }
 
