@@ -60,12 +60,18 @@ def test_an_old_master_that_still_answers_is_left(watched, start, sample):
     that it says tells them that another is the master now. Some hear of it before the others, and
     only acknowledgements of replicas make sure that nobody leads over there meanwhile."""
     old = watched.master()
+    # One for which the old server works as well as ever: only a Sentinel can tell it to go.
+    apart = start("pod-c", "--ttl", "6s", "--mode", "efficiency", "--namespace", "apart",
+                  store=watched.url, env=watched.env)
+    apart.wait_leader(5)
     pods, sampler, first = two_pods(watched, start, sample, "--redis-wait-replicas", "1")
     assert not any("overlap-possible" in p.status()["warnings"] for p in pods)
     watched.cut_off(old, "replica", "sentinel")
     new = watched.wait_failover(old)
     since = boottime_ns()
-    wait_until(lambda: all(has_moved(p, new) for p in pods), 10, "the sidecars have moved")
+    wait_until(lambda: all(has_moved(p, new) for p in (*pods, apart)), 10, "all have moved")
+    told = [e["why"] for e in apart.event("store-connection-lost")]
+    assert told == [f"the Sentinels have made 127.0.0.1:{new.port} the master"]
     assert old.cli("ROLE")[0] == "master" and new.cli("ROLE")[0] == "master"
     if TIMING:
         assert boottime_ns() - since < 2 * S + sampler.stalled_ns(since, boottime_ns())

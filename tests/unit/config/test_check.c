@@ -95,6 +95,21 @@ static void a_key_that_others_can_read_is_a_warning(void **state) {
     unload(&l);
 }
 
+static void only_redis_has_replicas(void **state) {
+    (void)state;
+    struct loaded l;
+    load_with(&l, NO_WORDS, WORDS("GAVEL_REDIS_WAIT_REPLICAS=100"));
+    assert_good(&l);
+    assert_int_equal(l.config.redis_wait_replicas, 100);
+    unload(&l);
+    load(&l, WORDS("--store=local:/d", "--election=a", "--redis-wait-replicas=1"), NO_WORDS);
+    assert_one_error(&l, WORDS("--redis-wait-replicas \"1\"", "leave it out"));
+    unload(&l);
+    load(&l, WORDS("--store=local:/d", "--election=a", "--redis-wait-replicas=0"), NO_WORDS);
+    assert_good(&l);
+    unload(&l);
+}
+
 static void the_margin_has_a_floor(void **state) {
     (void)state;
     struct loaded l;
@@ -240,6 +255,7 @@ int main(void) {
         cmocka_unit_test(contradictions),
         cmocka_unit_test(tls_options_need_a_url_with_tls),
         cmocka_unit_test(a_key_that_others_can_read_is_a_warning),
+        cmocka_unit_test(only_redis_has_replicas),
         cmocka_unit_test(the_margin_has_a_floor),
         cmocka_unit_test(errors_name_the_variable),
         cmocka_unit_test(a_short_drain_is_a_warning),

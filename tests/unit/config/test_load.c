@@ -23,6 +23,7 @@ static void defaults(void **state) {
     assert_int_equal(config->drain_ns, 10 * S);
     assert_false(config->drain_none || config->efficiency || config->step_down);
     assert_int_equal(config->token_floor, 0);
+    assert_int_equal(config->redis_wait_replicas, 0);
     assert_string_equal(config->http.host, "localhost");
     assert_int_equal(config->http.port, 4040);
     assert_string_equal(config->health.host, "");
@@ -47,8 +48,9 @@ static void values_end_in_their_places(void **state) {
          WORDS("--store=redis://h/1", "--election=a", "--election", "b,c", "--id", "me",
                "--election-namespace=ns", "--ttl=20s", "--margin", "3s", "--wait=1m",
                "--mode=efficiency", "--on-renew-failure=step-down", "--valid-for=1.5s",
-               "--drain=none", "--token-floor=77", "--http=127.0.0.1:0", "--health=off",
-               "--socket=/tmp/s", "--socket-mode=0600", "--log-format=text", "--log-level=error"),
+               "--drain=none", "--token-floor=77", "--redis-wait-replicas=2", "--http=127.0.0.1:0",
+               "--health=off", "--socket=/tmp/s", "--socket-mode=0600", "--log-format=text",
+               "--log-level=error"),
          NO_WORDS);
     assert_good(&l);
     const struct config *config = &l.config;
@@ -62,6 +64,7 @@ static void values_end_in_their_places(void **state) {
     assert_true(config->efficiency && config->step_down && config->drain_none);
     assert_int_equal(config->valid_for_ns, 1500 * MS);
     assert_int_equal(config->token_floor, 77);
+    assert_int_equal(config->redis_wait_replicas, 2);
     assert_string_equal(config->http.host, "127.0.0.1");
     assert_true(config->health.off);
     assert_string_equal(config->socket_path, "/tmp/s");

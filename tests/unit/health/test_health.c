@@ -48,7 +48,10 @@ static void test_readyz_verbose(void **state) {
         assert_int_equal(reply.status, i == 1 ? 200 : 503);
         assert_non_null(strstr(reply.body, i == 1 ? "[+] listeners: up\n" : "[-] listeners: "));
         assert_non_null(
-            strstr(reply.body, "store redis: down, last problem: connection refused\n"));
+            strstr(reply.body, i == 0 ? "store redis: down, last problem: connection refused\n"
+                                      : "store redis: down, redis 7.0.15, last problem: "
+                                        "connection refused\n"));
+        snprintf(fixture->store.version, sizeof fixture->store.version, "redis 7.0.15");
         assert_non_null(strstr(reply.body, "loop: lag 12.5 ms, stalls 3\n"));
         assert_non_null(strstr(reply.body, "election billing: leader (renewed)\n"));
         assert_non_null(strstr(reply.body, "election mail: follower (held-by-other)\n"));
