@@ -132,7 +132,8 @@ static void on_written(uv_write_t *request, int status) {
         redisFreeCommand(write->bytes);
     }
     free(write);
-    if (status != 0) {
+    /* Who hung up may have said why before that: reading goes on to the end, and tells of it. */
+    if (status != 0 && !is_hang_up(status)) {
         down_by(stream, status);
     }
 }
