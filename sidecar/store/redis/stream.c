@@ -116,7 +116,8 @@ static void on_written(uv_write_t *request, int status) {
         redisFreeCommand(write->bytes);
     }
     free(write);
-    if (status != 0) {
+    /* Who hung up may have said why before that: reading goes on to the end, and tells of it. */
+    if (status != 0 && status != UV_EPIPE && status != UV_ECONNRESET) {
         down(stream, uv_strerror(status));
     }
 }
