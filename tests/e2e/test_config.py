@@ -28,6 +28,7 @@ WRONG = {
     "health": ["4041", ":99999", "x"],
     "socket": ["relative/path", "/" + "x" * 107],
     "socket-mode": ["999", "rw", "0o660", "7777777"],
+    "redis-wait-replicas": ["-1", "101", "x", "1.5"],
     "tls-ca": ["/nonexistent/ca.pem"],
     "tls-cert": ["/nonexistent/cert.pem"],
     "tls-key": ["/nonexistent/key.pem"],
