@@ -238,9 +238,8 @@ def test_a_server_whose_clock_stands_still(stepped, shim, start, sample):
     held, steps, since = stepped.lease(), store_steps(new), boottime_ns()
     wait_until(lambda: boottime_ns() - since > 2 * TTL_NS)
     assert stepped.lease() == held and not new.leads()
-    told(new, state="follower", reason="held-by-other", holder=old.identity)
     stands = "the server's clock stands still: no lease in it runs out"
-    logged(new, '"event":"store"', stands)
+    told(new, state="follower", reason="held-by-other", holder=old.identity, detail=stands)
     assert stands in new.probe("/readyz?verbose").body.decode()
     logged(new, '"event":"clock-step","clock":"store"')
     wait_until(lambda: store_steps(new) > steps, 5, "it goes on telling")

@@ -156,12 +156,10 @@ def test_a_corrupt_record_lets_nobody_take_the_lock(redis, start, observe, closi
     replace(redis, redis.record_key("leading"), "SET", "no hash")
     renewals = renewed(a, "leading")
     for name in bad:
-        told(a, name, state="unknown", token=None, reason="store-refused",
-             detail="the store answers with an error")
         what = "GAVELTOKEN the next token would be above 10^14" if name == "last" else \
             f"GAVELRECORD {records[name]} is no hash, or its field tok is no number up to 10^14: " \
             "put it right"
-        logged(a, f'"election":"{name}"', what)
+        told(a, name, state="unknown", token=None, reason="store-refused", detail=what)
     assert [redis.lease(n) for n in bad] == [None] * len(bad)
     assert {n: redis.cli("DUMP", records[n]) for n in bad} == dumps
     # Not by what it was granted: by two renewals that could not write the record.
@@ -218,9 +216,7 @@ def test_a_database_that_cannot_be_selected_is_told_and_no_other_is_used(redis, 
     b = start("pod-b", *TTL, "--mode", "efficiency", store=redis.url + "/2",
               env={"GAVEL_STORE_USER": "gavel", "GAVEL_STORE_PASSWORD": "secret"})
     for pod, words in ((a, "DB index is out of range"), (b, "'select' command")):
-        told(pod, state="unknown", reason="store-refused",
-             detail="the store answers with an error")
-        logged(pod, words)
+        told(pod, state="unknown", reason="store-refused", detail=words)
     assert small.cli("DBSIZE") == 0 and redis.cli("DBSIZE") == 0
     redis.cli("ACL", "SETUSER", "gavel", "+select")
     b.wait_leader()

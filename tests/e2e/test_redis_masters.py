@@ -61,8 +61,7 @@ def test_two_masters_after_a_partition_are_told_apart_by_their_tokens(redis, rep
     # Whoever ends the partition ends the older one's lead.
     link.sever()
     redis.cli("REPLICAOF", "127.0.0.1", replica.port)
-    told(a, leader=False, token=None, reason="store-refused")
-    assert "not a master" in logged(a, "master", "problem")
+    told(a, leader=False, token=None, reason="store-refused", detail="not a master")
     assert not a.leads() and b.wait_leader(1).token == second.token
     assert a.process.poll() is None
 
@@ -80,8 +79,7 @@ def test_a_cut_off_master_that_wants_its_replica_ends_the_lead_by_the_deadline(
     sampler.wait_for_leader(0)
     link.sever()
     replica.cli("REPLICAOF", "NO", "ONE")
-    told(a, state="unknown", reason="store-refused", detail="the store answers with an error")
-    logged(a, "NOREPLICAS")
+    told(a, state="unknown", reason="store-refused", detail="NOREPLICAS")
     assert "NOREPLICAS" in a.probe("/readyz?verbose").body.decode()
     assert b.wait_leader().token > first.token
     sampler.stop()

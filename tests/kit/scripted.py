@@ -26,10 +26,12 @@ class Scripted:
         self.greeting = b""  # said to each new connection, unasked
         self.answers = {}    # script -> bytes, instead of the right answer
         self.seen = collections.defaultdict(list)  # script -> when each call came
+        self.confirmed_ns = 0  # when the last call came that was answered rightly
         self.accepted = 0
         self.token = 0
         self._kinds = {name: is_script(name) for name in NAMES}
         self._connections = set()
+        self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -83,14 +85,17 @@ class Scripted:
 
     def _script(self, words):
         kind = next(k for k, fits in self._kinds.items() if fits(words[1]))
-        answer = self.answers.get(kind)
-        if answer is None:
-            answer = self.right(kind, raises=kind == "renew" and words[6] == b"1")
-        # Noted when what it is answered with is certain.
-        self.seen[kind].append(boottime_ns())
-        return answer
+        with self._lock:  # one script at a time, like a real one
+            came_ns = boottime_ns()
+            answer = self.answers.get(kind)
+            if answer is None:
+                answer = self._right(kind, raises=kind == "renew" and words[6] == b"1")
+                self.confirmed_ns = came_ns
+            # Noted when what it is answered with is certain.
+            self.seen[kind].append(came_ns)
+            return answer
 
-    def right(self, kind, raises=False):
+    def _right(self, kind, raises):
         """What a server says that has nothing to object."""
         if kind == "acquire" or raises:
             self.token = max(self.token + 1, time.time_ns() // 1_000_000)
