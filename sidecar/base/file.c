@@ -45,7 +45,8 @@ static bool read_open(int fd, size_t most, struct file_content *content, struct 
     content->mode = status.st_mode;
     size_t size = status.st_size > 0 ? (size_t)status.st_size : 0;
     /* One byte more, to see the end; a file may have grown since, or not say its size. */
-    for (size_t room = size < most ? size + 1 : most + 1; content->size <= most; room *= 2) {
+    for (size_t room = size < most ? size + 1 : most + 1; content->size <= most;
+         room = room > most / 2 ? most + 1 : room * 2) {
         make_room(content, room);
         if (!fill(fd, content, room)) {
             error_set(error, "cannot be read: %s", strerror(errno));

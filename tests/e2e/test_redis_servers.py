@@ -20,7 +20,7 @@ def asked_in_a_second(fake):
 def test_a_cluster_that_serves_no_slot(folder, closing, start):
     node = closing(Redis(folder + "/node", ["--cluster-enabled", "yes"]))
     a = start("pod-a", *QUICK, store=node.url)
-    wait_told(a, "store-refused", "CLUSTERDOWN", "Redis Cluster", "not supported",
+    wait_told(a, "store-refused", "Redis Cluster", "not supported",
               "a Redis outside of cluster mode", state="unknown")
     before = int(node.cli("INFO", "stats").split("total_commands_processed:")[1].split()[0])
     since = boottime_ns()
@@ -46,8 +46,17 @@ def cluster(folder, closing):
     return nodes
 
 
+def test_a_cluster_node_that_has_the_slot(cluster, start):
+    """It would serve the lock, for as long as the slot stays there."""
+    a = start("pod-a", *QUICK, store=cluster[1].url)
+    wait_told(a, "store-refused", "Redis Cluster", "not supported", state="unknown")
+    assert not a.leads() and cluster[1].lease("a") is None
+
+
 def test_a_cluster_node_that_points_elsewhere(cluster, start):
     one, two = cluster
+    for node in cluster:
+        node.cli("ACL", "SETUSER", "default", "-info")  # it does not tell that it is one
     a = start("pod-a", *QUICK, store=one.url)
     wait_told(a, "store-refused", "MOVED", "Redis Cluster", "not supported", state="unknown")
     # A slot that is being moved away answers ASK; that node had it.

@@ -12,6 +12,7 @@
 #define BACKOFF_MOST_NS (900 * NS_PER_MS)
 #define LOG_EVERY_MS 10000
 #define OPENED_EVERY_MS 1000
+#define MOVE_PAUSE_NS NS_PER_S /* a Sentinel that repeats itself must not keep us moving */
 
 static void set_problem(struct redis_store *store, size_t election, const char *text) {
     store->troubled = election;
@@ -73,6 +74,15 @@ static void deliver(struct redis_store *store, struct store_event *event) {
     store->setup.on_event(store->setup.context, event);
 }
 
+/* A grant that no replica has acknowledged leaves an end in the record too, while another may be
+ * acknowledged elsewhere: where acknowledgements count, only the clean mark proves anything. */
+static void distrust_end(struct store_reply *reply) {
+    if (reply->prior == PRIOR_END) {
+        reply->prior = PRIOR_NONE;
+        reply->doubt = DOUBT_UNCLEAN;
+    }
+}
+
 static enum redis_link_taken on_answer(void *context, size_t op, struct instant sent,
                                        const redisReply *answer) {
     struct redis_store *store = context;
@@ -90,6 +100,7 @@ static enum redis_link_taken on_answer(void *context, size_t op, struct instant 
     watch_clock(store, &event.reply);
     if (event.reply.outcome == OUTCOME_YES && event.type != STORE_RELEASED &&
         store->replicas.wanted > 0) {
+        distrust_end(&event.reply);
         store->pending[op].held = event;
         return REDIS_LINK_HELD;
     }
@@ -140,16 +151,44 @@ static void on_opened(void *context) {
     }
 }
 
-/* A Sentinel has said where the master is. */
-static void on_told(void *context, const struct redis_master *master, size_t teller) {
+/* Whether all Sentinels, one after the other, say that another server is the master. Then it is,
+ * whatever the epochs are: they were made anew, or do not tell. */
+static bool all_say_so(struct redis_store *store, const struct redis_master *master,
+                       size_t teller) {
+    if (redis_master_is_same(&store->link.route.master, master) || master->port == 0) {
+        store->elsewhere_tellers = 0;
+        return false;
+    }
+    if (!redis_master_is_same(&store->elsewhere, master)) {
+        store->elsewhere = *master;
+        store->elsewhere_tellers = 0;
+    }
+    store->elsewhere_tellers |= UINT32_C(1) << teller;
+    return store->elsewhere_tellers == (UINT32_C(1) << store->url.sentinel_count) - 1;
+}
+
+/* A Sentinel has said where the master is. One that is asked may not have heard of the last
+ * failover: it has to know of a later one, or all have to agree. */
+static void on_told(void *context, const struct redis_master *master, size_t teller, bool asked) {
     struct redis_store *store = context;
+    const struct redis_master *used = &store->link.route.master;
     char why[REDIS_GATE_TEXT];
     redis_sentinels_learn(&store->sentinels, master);
-    if (redis_master_has_moved(&store->link.route.master, master)) {
+    bool agreed = asked && used->port != 0 && all_say_so(store, master, teller);
+    bool later = redis_master_has_moved(used, master) &&
+                 (!asked || (used->epoch_known && master->epoch_known));
+    int64_t now_ns = clock_now().boot_ns;
+    bool paused = store->moved_ns != 0 && now_ns - store->moved_ns < MOVE_PAUSE_NS;
+    if ((later || agreed) && !paused) {
+        store->moved_ns = now_ns;
+        store->elsewhere_tellers = 0;
         store->sentinels.first = teller; /* the others may not know of it yet */
         snprintf(why, sizeof why, "the Sentinels have made %.80s:%u the master", master->host,
                  (unsigned)master->port);
         redis_link_move(&store->link, why);
+    } else if (redis_master_is_same(used, master) &&
+               redis_master_has_moved(&store->subscriber.route.master, master)) {
+        redis_subscriber_move(&store->subscriber);
     }
 }
 

@@ -213,7 +213,13 @@ static bool find_line(const redisReply *info, const char *key, char *out, size_t
 static enum redis_handshake_result take_server(struct redis_handshake *handshake,
                                                const redisReply *reply) {
     char version[24] = "";
+    char mode[24] = "";
     char text[REDIS_HANDSHAKE_TEXT];
+    if (find_line(reply, "\nredis_mode:", mode, sizeof mode) && strcmp(mode, "cluster") == 0) {
+        return fail(handshake, REDIS_GATE_REFUSED,
+                    "Redis Cluster: cluster endpoint is not supported, use a Redis "
+                    "outside of cluster mode");
+    }
     bool known = find_line(reply, "\nredis_version:", version, sizeof version);
     if (known && strtol(version, NULL, 10) < VERSION_LEAST) {
         snprintf(text, sizeof text, "Redis %s is too old: version %d or later is needed", version,

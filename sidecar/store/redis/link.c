@@ -11,6 +11,7 @@
 
 /* A connection may take longer to make than one short request may take: the next one finds it. */
 #define BUDGET_LEAST_NS (200 * NS_PER_MS)
+#define BUDGET_LEAST_SENTINELS_NS NS_PER_S /* several are asked before */
 #define AUTH_PAUSE_NS NS_PER_S
 /* A timer that comes later than this was held up, and so were the replies. */
 #define LATE_NS (20 * NS_PER_MS)
@@ -345,7 +346,8 @@ void redis_link_submit(struct redis_link *link, size_t index, int64_t timeout_ns
     *op = (struct redis_op){.state = REDIS_OP_QUEUED,
                             .deadline_ns = now_ns + timeout_ns,
                             .hold_ns = hold_ns > 0 ? now_ns + hold_ns : 0};
-    link->budget_ns = timeout_ns > BUDGET_LEAST_NS ? timeout_ns : BUDGET_LEAST_NS;
+    int64_t least_ns = link->setup.sentinels != NULL ? BUDGET_LEAST_SENTINELS_NS : BUDGET_LEAST_NS;
+    link->budget_ns = timeout_ns > least_ns ? timeout_ns : least_ns;
     pump(link);
     arm(link);
 }

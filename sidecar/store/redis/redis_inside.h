@@ -25,6 +25,9 @@ struct redis_store {
     struct redis_resolver resolver;   /* of the URL's server ... */
     struct redis_sentinels sentinels; /* ... or else those who know where it is */
     struct redis_watcher watcher;     /* of the Sentinels; only with them */
+    struct redis_master elsewhere;    /* what they say of late, if that is not the one in use ... */
+    uint32_t elsewhere_tellers;       /* ... and which of them, a bit each */
+    int64_t moved_ns;                 /* BOOTTIME of the last move to another master */
     struct redis_link link;
     struct redis_subscriber subscriber;
     struct redis_replicas replicas;

@@ -53,7 +53,7 @@ static void ask_next(struct redis_route *route) {
         route->asked++;
         redis_gate_aim(&route->ask, &sentinels->resolvers[index]);
         redis_gate_start(&route->ask, share_ns(route, parts));
-    } else if (in_time && route->older.port != 0) {
+    } else if (in_time && route->older.port != 0 && !route->silent) {
         struct redis_master older = route->older;
         route->older.port = 0;
         try_master(route, &older, route->older_teller);
@@ -86,13 +86,14 @@ static void on_told(void *context, struct redis_stream *stream, uint32_t warning
 
 static void on_not_told(void *context, enum redis_gate_end end, const char *text) {
     struct redis_route *route = context;
+    route->silent = true;
     note(route, end, text);
     ask_next(route);
 }
 
 static void on_open(void *context, struct redis_stream *stream, uint32_t warnings) {
     struct redis_route *route = context;
-    if (route->sentinels != NULL) {
+    if (route->sentinels != NULL && route->setup.requests) { /* only then it said that it is one */
         redis_sentinels_trust(route->sentinels, &route->master, route->teller);
     }
     route->setup.on_open(route->setup.context, stream, warnings);
@@ -152,6 +153,7 @@ void redis_route_start(struct redis_route *route, int64_t budget_ns) {
     route->asked = 0;
     route->master.port = 0;
     route->older.port = 0;
+    route->silent = false;
     route->tried = false;
     route->end = REDIS_GATE_TIMEOUT;
     route->text[0] = '\0';

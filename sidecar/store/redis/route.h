@@ -7,7 +7,8 @@
  * The way to the master, within one deadline: straight to the server of the URL, or by Sentinels.
  * Those are asked in turn, the one that was right last first, each within its share of what is left
  * of the time, until one names a server that lets us in as master. An answer that is older than
- * what is known already is only used when there is no other.
+ * what is known already is only used when every Sentinel has answered and none knows better: then
+ * they were made anew.
  */
 struct redis_route {
     struct redis_gate_setup setup;     /* the callbacks are the owner's */
@@ -22,7 +23,8 @@ struct redis_route {
     size_t teller;                     /* index of the Sentinel that named it */
     struct redis_master older;         /* the best of those that were too old; port 0: none */
     size_t older_teller;
-    bool tried; /* a server that was named; what it said is what is told */
+    bool silent; /* a Sentinel did not answer in this attempt */
+    bool tried;  /* a server that was named; what it said is what is told */
     enum redis_gate_end end;
     char text[REDIS_GATE_TEXT];
 };

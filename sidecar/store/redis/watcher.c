@@ -97,7 +97,7 @@ static void on_message(struct redis_watcher *watcher, const redisReply *about, c
             ask(watcher);
         }
     } else if (redis_master_read_switch(text, name, &master)) {
-        watcher->setup.told(watcher->setup.context, &master, watcher->current);
+        watcher->setup.told(watcher->setup.context, &master, watcher->current, false);
     }
 }
 
@@ -143,7 +143,7 @@ static void on_gate_open(void *context, struct redis_stream *stream, uint32_t wa
         pause_for(watcher, "the connection to a Sentinel broke");
     }
     struct redis_master master = watcher->gate.handshake.master;
-    watcher->setup.told(watcher->setup.context, &master, watcher->current);
+    watcher->setup.told(watcher->setup.context, &master, watcher->current, true);
 }
 
 static void on_gate_failed(void *context, enum redis_gate_end end, const char *text) {

@@ -13,8 +13,9 @@
 struct redis_watcher_setup {
     struct redis_gate_setup gate; /* its callbacks are the watcher's own */
     struct redis_sentinels *sentinels;
-    /* A Sentinel (its index) says that the master is there; often what is known already. */
-    void (*told)(void *context, const struct redis_master *master, size_t teller); /* may close */
+    /* A Sentinel (its index) says that the master is there: when asked, which is often what is
+     * known already, or since that has just changed. May close. */
+    void (*told)(void *context, const struct redis_master *master, size_t teller, bool asked);
     void *context;
 };
 

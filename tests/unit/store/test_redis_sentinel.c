@@ -142,9 +142,20 @@ static void older_news_count_only_without_others(void **state) {
     stage_renew_until_yes(stage);
     assert_int_equal(stage->masters[0].scripts, 0);
 
-    /* Now nobody has. That may be right: all Sentinels were made anew. */
+    /* Those that know better are silent: the older answer proves nothing. */
     refuse_all(&stage->sentinels[2].peer);
     stage_lose_master(stage, 1);
+    for (int i = 0; i < 3; i++) {
+        stage_renew(stage, OUTCOME_UNSURE);
+    }
+    assert_int_equal(stage->masters[0].scripts, 0);
+
+    /* All answer, and nobody knows better. That is right: the Sentinels were made anew. */
+    for (size_t i = 0; i < SENTINELS; i++) {
+        stage->sentinels[i].peer.greeting = NULL;
+        stage->sentinels[i].peer.mute = false;
+        sentinel_name(&stage->sentinels[i], &stage->masters[0], 0);
+    }
     stage_renew_until_yes(stage);
     assert_true(stage->masters[0].scripts > 0);
 }

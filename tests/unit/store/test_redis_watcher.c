@@ -115,6 +115,13 @@ static void other_messages_move_nobody(void **state) {
     stage_renew(stage, OUTCOME_YES);
 }
 
+static void go_on_to_the_next(struct stage *stage) {
+    struct fake_sentinel *sentinel = watched(stage);
+    struct peer_connection *watcher = sentinel->watcher;
+    sentinel->watcher = NULL;
+    peer_drop(watcher);
+}
+
 /* Whoever is asked next by the watcher, and has older news or another name, moves nobody. */
 static void only_newer_news_move(void **state) {
     struct stage *stage = *state;
@@ -122,27 +129,40 @@ static void only_newer_news_move(void **state) {
         sentinel_name(&stage->sentinels[i], &stage->masters[0], 5);
     }
     connected_to_the_first(stage);
-    for (size_t i = 0; i < SENTINELS; i++) {
-        sentinel_name(&stage->sentinels[i], &stage->masters[1], i == 0 ? 4 : 5);
-    }
-    for (int i = 0; i < 6; i++) { /* the watcher goes on to the next one */
-        struct fake_sentinel *sentinel = watched(stage);
-        struct peer_connection *watcher = sentinel->watcher;
-        sentinel->watcher = NULL;
-        peer_drop(watcher);
+    sentinel_name(&stage->sentinels[0], &stage->masters[1], 4);
+    sentinel_name(&stage->sentinels[1], &stage->masters[1], 5);
+    for (int i = 0; i < 6; i++) {
+        go_on_to_the_next(stage);
     }
     shop_turn(&stage->shop, 300 * NS_PER_MS, NULL, 0);
     assert_int_equal(stage->masters[1].accepted, 0);
     sentinel_name(&stage->sentinels[1], &stage->masters[1], 6);
     for (int i = 0; i < 8 && stage->masters[1].subscribes == 0; i++) {
-        struct fake_sentinel *sentinel = watched(stage);
-        struct peer_connection *watcher = sentinel->watcher;
-        sentinel->watcher = NULL;
-        peer_drop(watcher);
+        go_on_to_the_next(stage);
         shop_turn(&stage->shop, 300 * NS_PER_MS, &stage->masters[1].subscribes, 1);
     }
     assert_int_equal(stage->masters[1].subscribes, 1);
     stage_renew(stage, OUTCOME_YES);
+}
+
+/* Made anew, the Sentinels count epochs from the beginning; what all of them say is so. */
+static void what_all_say_moves(void **state) {
+    struct stage *stage = *state;
+    for (size_t i = 0; i < SENTINELS; i++) {
+        sentinel_name(&stage->sentinels[i], &stage->masters[0], 5);
+    }
+    connected_to_the_first(stage);
+    for (size_t i = 0; i < SENTINELS; i++) {
+        sentinel_name(&stage->sentinels[i], &stage->masters[1], 0);
+    }
+    for (int i = 0; i < 8 && stage->masters[1].subscribes == 0; i++) {
+        go_on_to_the_next(stage);
+        shop_turn(&stage->shop, 300 * NS_PER_MS, &stage->masters[1].subscribes, 1);
+    }
+    assert_int_equal(stage->masters[1].subscribes, 1);
+    unsigned before = stage->masters[0].scripts;
+    stage_renew(stage, OUTCOME_YES);
+    assert_int_equal(stage->masters[0].scripts, before);
 }
 
 int main(void) {
@@ -152,6 +172,7 @@ int main(void) {
         STAGE_TEST(a_promotion_is_asked_about_at_once),
         STAGE_TEST(other_messages_move_nobody),
         STAGE_TEST(only_newer_news_move),
+        STAGE_TEST(what_all_say_moves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
