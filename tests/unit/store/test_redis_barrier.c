@@ -99,6 +99,19 @@ static void acquires_wait_too(void **state) {
     assert_int_equal(waiter.waits, 2);
 }
 
+/* The record may be about a grant that was never acknowledged: its end says nothing of others. */
+static void an_end_proves_nothing(void **state) {
+    struct peer *peer = *state;
+    struct store_request request = shop_request(0, 1);
+    peer->answer = "*9\r\n$3\r\nyes\r\n$1\r\n7\r\n$5\r\n10000\r\n$16\r\n1796157414879123\r\n"
+                   "$7\r\nrun:rep\r\n$1\r\n1\r\n$3\r\nend\r\n$4\r\nnone\r\n"
+                   "$16\r\n1796157414000000\r\n";
+    const struct store_reply *reply =
+        &shop_expect(peer->shop, STORE_ACQUIRED, &request, OUTCOME_YES)->reply;
+    assert_int_equal(reply->prior, PRIOR_NONE);
+    assert_int_equal(reply->doubt, DOUBT_UNCLEAN);
+}
+
 static void others_are_answered_at_once(void **state) {
     struct peer *peer = *state;
     struct store_request request = shop_request(0, 1);
@@ -323,6 +336,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         WAIT_TEST(yes_waits_for_the_replicas),
         WAIT_TEST(acquires_wait_too),
+        WAIT_TEST(an_end_proves_nothing),
         WAIT_TEST(others_are_answered_at_once),
         WAIT_TEST(one_wait_covers_all_that_came_before),
         WAIT_TEST(what_comes_behind_needs_the_next_one),
