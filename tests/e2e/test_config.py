@@ -23,6 +23,7 @@ WRONG = {
     "on-renew-failure": ["panic"],
     "valid-for": ["2", "0s", "x"],
     "drain": ["never", "10", "-1s"],
+    "redis-wait-replicas": ["-1", "101", "x", "1.5"],
     "token-floor": ["-1", "x", "1e9", "90000000000001", "99999999999999999999"],
     "http": ["4040", "localhost:99999", "localhost:", "example.org:80", ":x", "[::1"],
     "health": ["4041", ":99999", "x"],

@@ -16,7 +16,6 @@ static void fail(struct redis_route *route) {
     } else {
         snprintf(text, sizeof text, "none of %zu Sentinels tells the master: %.110s", count, why);
     }
-    route->master.port = 0;
     route->setup.on_failed(route->setup.context, route->end, text);
 }
 

@@ -19,7 +19,7 @@ struct redis_route {
     int64_t deadline_ns;               /* BOOTTIME */
     size_t first;                      /* index of the Sentinel that is asked first */
     size_t asked;                      /* how many were asked in this attempt */
-    struct redis_master master;        /* being tried, or in use; port 0: none */
+    struct redis_master master;        /* being tried, in use, or tried last; port 0: none */
     size_t teller;                     /* index of the Sentinel that named it */
     struct redis_master older;         /* the best of those that were too old; port 0: none */
     size_t older_teller;
