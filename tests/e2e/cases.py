@@ -32,9 +32,20 @@ def logged(sidecar, *parts, timeout=5):
                       timeout, f"{sidecar.identity} logs {parts}")[-1]
 
 
-def pending_detail(sidecar, election="a"):
-    """Why its last grant had to wait, by its log."""
-    return sidecar.event("state", to="pending", election=election)[-1]["detail"]
+def first_wait(pods, token, election="a"):
+    """Why the first grant after that token had to wait, by the logs."""
+    waits = [e for p in pods for e in p.event("state", to="pending", election=election)
+             if e["token"] > token]
+    return min(waits, key=lambda e: e["token"])["detail"] if waits else None
+
+
+def lost(sidecar, reason, election="a"):
+    """Waits until it has ceased to lead, and why: for that reason, or because the host was so late
+    that its lease had run out before. Returns the event."""
+    events = wait_until(lambda: sidecar.event("state", election=election, **{"from": "leader"}),
+                        10, f"{sidecar.identity} does not lead any more")
+    assert events[0]["reason"] in (reason, "deadline", "paused"), events[0]
+    return events[0]
 
 
 def nonce_of(value):
@@ -45,6 +56,23 @@ def leader_of(pods, election=""):
     return wait_until(lambda: [p for p in pods if p.leads(election)], 15, "one of them leads")[0]
 
 
+def settled(pods, election=""):
+    """Waits until one of them leads and the others say that it does. Returns it first."""
+    def agreed():
+        pairs = [(p, p.status(election)) for p in pods]
+        leaders = [p for p, s in pairs if s["leader"]]
+        if len(leaders) != 1 or any((s["state"], s["reason"], s["holder"]) != (
+                "follower", "held-by-other", leaders[0].identity)
+                for p, s in pairs if p is not leaders[0]):
+            return None
+        return sorted(pods, key=lambda p: p is not leaders[0])
+    try:
+        return wait_until(agreed, 15, "one leads, the others know")
+    except AssertionError as e:
+        logs = "\n".join(p.log()[-2000:] for p in pods)
+        raise AssertionError(f"{e}\n{logs}") from None
+
+
 class Host:
     """Whether this host ran well enough to judge who kept leading: nobody keeps a lease whose
     process was not run in time."""
@@ -53,11 +81,16 @@ class Host:
         self._latency = Latency()
         self._bound_ns = ttl_ms * MS // 8
 
-    def kept(self, observer, sidecar, election="a", what=""):
-        """It led on one grant without a gap since the observer was made or restarted."""
-        late_ns = self._latency.worst_ns(observer.since, boottime_ns())
+    def in_time(self, since, what=""):
+        """False, and says so: what depends on it is not to be judged."""
+        late_ns = self._latency.worst_ns(since, boottime_ns())
         if late_ns > self._bound_ns:
             print(f"{what} not judged: the host was late by {late_ns // MS} ms")
+        return late_ns <= self._bound_ns
+
+    def kept(self, observer, sidecar, election="a", what=""):
+        """It led on one grant without a gap since the observer was made or restarted."""
+        if not self.in_time(observer.since, what):
             return
         share = observer.share(sidecar, election)
         tokens = observer.tokens(election)

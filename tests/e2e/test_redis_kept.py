@@ -36,8 +36,8 @@ class Leader:
         wait_until(lambda: self.sidecar.metrics()[RENEWED] != last, 10, "a renewal")
 
     def live_through(self, fault):
-        """From just after a renewal on; the time of the fault is what it takes itself, or 45% of the
-        ttl where it has an end of its own."""
+        """From just after a renewal on. The fault lasts for as long as it takes, or for 45% of the
+        ttl where something ends it."""
         self.wait_renewal()
         undo = fault(self)
         if undo:

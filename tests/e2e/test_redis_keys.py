@@ -3,12 +3,13 @@ rise, the reason is told, and nothing that gavel did not write is touched."""
 
 import pytest
 
-from e2e.cases import Host, leader_of, logged, nonce_of, pending_detail, told
+from e2e.cases import Host, first_wait, leader_of, logged, lost, nonce_of, settled, told
 from kit.clock import S, boottime_ns, wait_until
 from kit.redis_server import Redis
 
 TTL = ("--ttl", "1s")
 TTL_NS = 1 * S
+AHEAD = "the last lease went away before its recorded end"
 FOREIGN = "the lock holds something that gavel did not write"
 REPLACE = "redis.call('DEL', KEYS[1]) return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))"
 
@@ -40,12 +41,14 @@ def test_the_key_of_a_leader_is_deleted_persisted_or_replaced(redis, start, obse
     for name in strange:
         for pod in (a, b):
             told(pod, name, state="follower", reason="foreign-value", holder="?", detail=FOREIGN)
-        logged(a, f'"election":"{name}","from":"leader","to":"follower"', "foreign-value")
+        lost(a, "foreign-value", name)
         logged(b, keys[name], "holds a value that gavel did not write")
-    logged(a, '"election":"deleted","from":"leader","to":"follower"', "renewal-refused")
-    new = leader_of([a, b], "deleted")
-    assert new.wait_leader(election="deleted").token > tokens["deleted"]
-    assert boottime_ns() - since >= TTL_NS and pending_detail(new, "deleted")
+    lost(a, "renewal-refused", "deleted")
+    new = leader_of([a, b], "deleted").wait_leader(election="deleted")
+    assert new.token > tokens["deleted"]
+    if host.in_time(since):
+        assert new.receive - since >= TTL_NS
+        assert first_wait([a, b], tokens["deleted"], "deleted") == AHEAD
     host.kept(asked, a, "persisted")
 
     assert {n: redis.cli("DUMP", keys[n]) for n in strange} == dumps
@@ -60,7 +63,7 @@ def test_the_key_of_a_leader_is_deleted_persisted_or_replaced(redis, start, obse
 def test_everything_is_lost_at_once(redis, start, sample, what):
     """A restart inside the ttl too: the new server knows of no lease that may still be trusted."""
     pods = [start(f"pod-{i}", *TTL) for i in "ab"]
-    a = leader_of(pods)
+    a, _ = settled(pods)
     sampler = sample(pods)
     first = sampler.wait_for_leader(0)
     since = boottime_ns()
@@ -71,17 +74,15 @@ def test_everything_is_lost_at_once(redis, start, sample, what):
         redis.start()
     taken = wait_until(lambda: [c for c in sampler.changes if c.token > first.token], 10)[0]
     assert taken.receive - since >= TTL_NS
-    ended = [e for e in a.event("state") if e["from"] == "leader"][0]
-    assert ended["reason"] in ("renewal-refused", "deadline")
-    new = next(p for p in pods if p.identity == taken.replica)
-    assert "the store has no full record" in pending_detail(new)
-    told(new, state="leader", holder=new.identity)
+    lost(a, "renewal-refused")
+    assert "the store has no full record" in first_wait(pods, first.token)
+    settled(pods)
     sampler.stop()
 
 
 def test_an_old_snapshot_brings_an_old_lock_back(redis, start, sample):
-    """With an expiry that is far too long. The leader hears that the lock is another's; nobody takes
-    the old lock for its own, and it is there for no longer than its holder could have meant."""
+    """With an expiry that is far too long. The leader hears that the lock is another's; nobody
+    takes the old one for its own, and it is there for no longer than its holder can have meant."""
     old = start("pod-old", *TTL, "--mode", "efficiency")
     old.wait_leader()
     old.freeze()
@@ -91,16 +92,15 @@ def test_an_old_snapshot_brings_an_old_lock_back(redis, start, sample):
     old.kill9()
     redis.cli("DEL", redis.lease_key("a"))
     pods = [start(f"pod-{i}", *TTL) for i in "ab"]
-    a = leader_of(pods)
+    a, _ = settled(pods)
     sampler = sample(pods)
     first = sampler.wait_for_leader(0)
     redis.kill()
     redis.start()
     since = boottime_ns()
     wait_until(lambda: [p for p in pods if p.event("warning", code="key-without-expiry")], 5)
-    ended = wait_until(lambda: [e for e in a.event("state") if e["from"] == "leader"], 10)[0]
-    if ended["reason"] != "deadline":  # that, where the restart took too long
-        assert (ended["reason"], ended["holder"]) == ("renewal-refused", "pod-old")
+    ended = lost(a, "renewal-refused")
+    assert ended["to"] == "unknown" or ended["holder"] == "pod-old", ended
     taken = wait_until(lambda: [c for c in sampler.changes if c.token > first.token], 10)[0]
     # Ten minutes lay there: it was given the second of its own ttl.
     assert taken.receive - since >= TTL_NS
@@ -108,7 +108,8 @@ def test_an_old_snapshot_brings_an_old_lock_back(redis, start, sample):
     sampler.stop()
 
 
-def test_the_lock_is_evicted_when_memory_is_full(redis, start, sample):
+def test_the_lock_is_evicted_when_memory_is_full(redis, start, sample, closing):
+    host = closing(Host(1000))
     redis.cli("CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "volatile-ttl",
               "maxmemory-samples", "64")
     a = start("pod-a", *TTL)
@@ -127,11 +128,11 @@ def test_the_lock_is_evicted_when_memory_is_full(redis, start, sample):
     assert redis.lease() is None and redis.record()
     redis.cli("CONFIG", "SET", "maxmemory", "100mb")
     taken = wait_until(lambda: [c for c in sampler.changes if c.token > first.token], 10)[0]
-    logged(a, '"from":"leader","to":"follower"', "renewal-refused")
-    new = a if taken.replica == "pod-a" else b
-    assert taken.receive - since >= TTL_NS
-    assert pending_detail(new) == "the last lease went away before its recorded end"
-    told(new, state="leader", warning="eviction-policy")
+    lost(a, "renewal-refused")
+    if host.in_time(since):
+        assert taken.receive - since >= TTL_NS
+        assert first_wait([a, b], first.token) == AHEAD
+    told(settled([a, b])[0], state="leader", warning="eviction-policy")
     sampler.stop()
 
 
