@@ -4,5 +4,5 @@ set -eu
 seconds=5
 [ -z "${GAVEL_LONG:-}" ] || seconds=600
 mkdir -p "$2"
-exec "$1" -max_total_time=$seconds -timeout=10 -rss_limit_mb=1024 -max_len=8192 -print_final_stats=1 \
+exec "$1" -max_total_time=$seconds -timeout=60 -rss_limit_mb=1024 -max_len=8192 -print_final_stats=1 \
     -verbosity=0 -artifact_prefix="$2/" "$2" "$3"
