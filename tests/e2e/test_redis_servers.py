@@ -18,7 +18,9 @@ def asked_in_a_second(fake):
 
 
 def test_a_cluster_that_serves_no_slot(folder, closing, start):
-    node = closing(Redis(folder + "/node", ["--cluster-enabled", "yes"]))
+    # The bus wants a port 10000 above, which has to be a port.
+    node = closing(Redis(folder + "/node", ["--cluster-enabled", "yes",
+                                            "--cluster-port", str(free_port())]))
     a = start("pod-a", *QUICK, store=node.url)
     wait_told(a, "store-refused", "Redis Cluster", "not supported",
               "a Redis outside of cluster mode", state="unknown")
