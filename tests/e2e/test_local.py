@@ -24,7 +24,7 @@ def led_by(pods, sampler, since=0):
 
 
 @pytest.mark.parametrize("mode,bound_ms", [("correctness", 1000 + 300), ("efficiency", 300)])
-def test_a_kill_hands_over(start, sample, store, mode, bound_ms):
+def test_a_kill_hands_over(start, sample, store, mode, bound_ms, timely):
     pods = three(start, store, "--ttl", "1s", "--mode", mode, "--drain", "none")
     sampler = sample(pods)
     raw, took = [], []
@@ -48,7 +48,7 @@ def test_a_kill_hands_over(start, sample, store, mode, bound_ms):
         assert max(took) <= bound_ms, took
 
 
-def test_rounds_without_a_kill(start, sample, store):
+def test_rounds_without_a_kill(start, sample, store, timely):
     pods = three(start, store, "--ttl", "1s", "--drain", "none")
     sampler = sample(pods)
     leader, change = led_by(pods, sampler)
