@@ -110,10 +110,13 @@ class Watched:
             except RespError:
                 pass  # it has no connection
 
-    def wait_failover(self, old, timeout=20):
+    def wait_failover(self, old, timeout=40):
         """Until all Sentinels name another master than that one, which is returned."""
         def moved():
-            ports = {s.master_port() for s in self.sentinels}
+            try:
+                ports = {s.master_port() for s in self.sentinels}
+            except TimeoutError:
+                return None  # it syncs its file first, which a busy disk makes it wait for
             return ports.pop() if len(ports) == 1 and old.port not in ports else None
         return self.server(wait_until(moved, timeout, "the Sentinels name another master"))
 
