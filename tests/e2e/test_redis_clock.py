@@ -3,7 +3,7 @@ clock can tell: nobody leads on a lease that is not there, tokens rise, and it i
 
 import pytest
 
-from e2e.cases import Host, first_wait, leader_of, logged, nonce_of, settled, told
+from e2e.cases import Host, first_wait, leader_of, led_after, logged, nonce_of, settled, told
 from kit.clock import MS, S, boottime_ns, wait_until
 from kit.clockshim import ClockShim
 from kit.redis_server import Redis
@@ -227,7 +227,7 @@ def test_a_server_whose_clock_stands_still(stepped, shim, start, sample):
         old, _ = settled(pods)
         change = old.wait_leader()
         assert old.ask("resign") == "ok"
-        wait_until(lambda: [c for c in sampler.changes if c.token > change.token], 10)
+        led_after(sampler, change.token)
     old, new = settled(pods)
     change = old.wait_leader()
     old.kill9()

@@ -159,6 +159,7 @@ def test_one_fault_shorter_than_half_the_ttl_ends_no_leadership(folder, closing,
     def run(name):
         world = worlds[name]
         for fault in WORLDS[name]:
+            world.sidecar.wait_leader()
             world.observer.restart()
             world.live_through(fault)
             host.kept(world.observer, world.sidecar, what=fault.__name__)

@@ -3,7 +3,7 @@ two leaders never appear; while it still answers, tokens tell them apart and the
 
 import pytest
 
-from e2e.cases import first_wait, lost, settled, told
+from e2e.cases import first_wait, led_after, lost, newest, settled, told
 from kit.clock import MS, S, boottime_ns, wait_until
 from kit.clockshim import ClockShim
 from kit.redis_server import Redis
@@ -18,7 +18,7 @@ def test_failover_to_a_replica_that_never_received_the_lock(redis, replica, link
     the old lease cannot be trusted any more, and has a greater token."""
     link.freeze()
     a = start("pod-a", *TTL, store=relay.url)
-    first = a.wait_leader()
+    a.wait_leader()
     b = start("pod-b", *TTL, store=relay.url)
     b.wait_state("follower")
     sampler = sample([a, b])
@@ -27,12 +27,12 @@ def test_failover_to_a_replica_that_never_received_the_lock(redis, replica, link
     link.sever()
     replica.cli("REPLICAOF", "NO", "ONE")
     assert replica.lease() is None and replica.record() == {}
-    since = boottime_ns()
+    first, since = newest(sampler), boottime_ns()
     relay.switch(replica.port)
     lost(a, "renewal-refused")
-    taken = wait_until(lambda: [c for c in sampler.changes if c.token > first.token], 10)[0]
+    taken = led_after(sampler, first)
     assert taken.receive - since >= TTL_NS
-    assert "no full record" in first_wait([a, b], first.token)
+    assert "no full record" in first_wait([a, b], first)
     settled([a, b])
     sampler.stop()
 
@@ -97,20 +97,20 @@ def test_a_replica_with_a_clock_ahead_is_promoted(redis, skewed, relay, start, s
     replica, shim = skewed
     shim.step(20)
     a = start("pod-a", *TTL, store=relay.url)
-    first = a.wait_leader()
+    a.wait_leader()
     pods = [a, start("pod-b", *TTL, store=relay.url)]
     pods[1].wait_state("follower")
     sampler = sample(pods)
     sampler.wait_for_leader(0)
     wait_until(lambda: replica.record() == redis.record(), 5)
     redis.kill()
-    since = boottime_ns()
+    first, since = newest(sampler), boottime_ns()
     replica.cli("REPLICAOF", "NO", "ONE")
     relay.switch(replica.port)
     lost(a, "renewal-refused")
-    taken = wait_until(lambda: [c for c in sampler.changes if c.token > first.token], 10)[0]
+    taken = led_after(sampler, first)
     assert taken.receive - since >= TTL_NS
-    assert "another server" in first_wait(pods, first.token)
+    assert "another server" in first_wait(pods, first)
     settled(pods)
     sampler.stop()
 

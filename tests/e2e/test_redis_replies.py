@@ -91,8 +91,8 @@ def test_no_strange_answer_starts_a_grant(scripted, start):
         status = a.status()
         assert status["leader"] is False and status["token"] is None, name
         assert status["state"] == "unknown" and status["reason"] == "store-unreachable", name
-    told(a, state="unknown",
-         detail="an answer of a strange shape: this is not what gavel talks to")
+    told(a, state="unknown", reason="store-unreachable", detail="the store does not answer")
+    logged(a, "an answer of a strange shape: this is not what gavel talks to")
     assert not a.event("state", to="leader") and not a.event("state", to="pending")
     assert a.process.poll() is None
     seconds = (boottime_ns() - a.started_ns) / S

@@ -51,6 +51,7 @@ class Observer:
         self._lines = [_Line(s) for s in sidecars]
         self._asked = collections.Counter()
         self._led = collections.Counter()
+        self._heard = collections.defaultdict(set)
         self.since = boottime_ns()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -74,6 +75,7 @@ class Observer:
         self._asked[who] += 1
         self._led[who] += leads
         numbers = (int(words[1]), int(words[3])) if leads else ()
+        self._heard[election].update(numbers[:1])
         self.histories[election].add(Answer(who[0], send, receive, leads, *numbers))
 
     def restart(self):
@@ -81,6 +83,7 @@ class Observer:
         self.since = boottime_ns()
         self._asked.clear()
         self._led.clear()
+        self._heard.clear()
 
     def share(self, sidecar, election):
         """The share of its answers since then that said leader."""
@@ -89,15 +92,15 @@ class Observer:
         return self._led[who] / self._asked[who]
 
     def tokens(self, election):
-        """In the order in which they were first heard."""
-        return list(self.histories[election].grants)
+        """Those heard since then."""
+        return set(self._heard[election])
 
     def check(self):
         """Never two leaders, tokens rise."""
         assert self._thread.is_alive(), "the observer has ended"
         for election, history in self.histories.items():
             history.check()
-            tokens = self.tokens(election)
+            tokens = list(history.grants)  # in the order in which they were first heard
             assert tokens == sorted(tokens), (election, tokens)
 
     def close(self):
