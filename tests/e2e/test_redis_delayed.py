@@ -70,7 +70,7 @@ def test_lost_reply_of_an_acquire_after_a_lease_that_ran_out(redis, relay, start
     leads_after_waiting(b, boottime_ns())
 
 
-def test_a_follower_that_vouches_takes_over_at_the_expiry(redis, relay, start):
+def test_a_follower_that_vouches_takes_over_at_the_expiry(redis, relay, start, timely):
     """The same without a lost reply: it leads at once. Else the test above would show nothing.
     A longer ttl, so that a busy machine does not make the round trips too long to vouch."""
     a = start("pod-a", "--ttl", "4s", "--mode", "efficiency")
