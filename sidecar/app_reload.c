@@ -12,6 +12,7 @@ static bool reload_secrets(struct app *app, bool *changed, struct error *error) 
     /* One of them may be new although another could not be read. */
     app->store_secrets.user = app->config->store_user;
     app->store_secrets.password = app->config->store_password;
+    app->store_secrets.generation += *changed;
     return all;
 }
 

@@ -39,8 +39,9 @@ struct store_status {
 struct store_secrets {
     const char *user;     /* NULL: none */
     const char *password; /* NULL: none */
-    /* Reads both again from where they came from. A store calls it before it connects again after
-     * the server has refused them. NULL: they do not change. */
+    unsigned generation;  /* another number when one of them is another */
+    /* Reads both again from where they came from. A store calls it when the server has refused
+     * them, and before it tries again. NULL: they do not change. */
     void (*refresh)(void *context);
     void *context;
 };

@@ -1,10 +1,4 @@
-#include "contract.h"
-
-#include "../unit/store/redis_server.h"
-#include "store/redis/redis.h"
-
-#include <signal.h>
-#include <stdio.h>
+#include "redis_subject.h"
 
 static bool start(struct contract_space *space, char *why, size_t why_size) {
     struct redis_server *server = redis_server_start(NULL);
@@ -21,21 +15,4 @@ static void stop(struct contract_space *space) {
     redis_server_stop(space->data);
 }
 
-static void freeze(struct contract_space *space) {
-    redis_server_signal(space->data, SIGSTOP);
-}
-
-static void thaw(struct contract_space *space) {
-    redis_server_signal(space->data, SIGCONT);
-}
-
-const struct contract_subject contract_subject = {
-    .name = "redis",
-    .ops = &redis_store_ops,
-    .start = start,
-    .stop = stop,
-    .freeze = freeze,
-    .thaw = thaw,
-    .wakes = true,
-    .expires = true,
-};
+const struct contract_subject contract_subject = REDIS_SUBJECT("redis");

@@ -1,10 +1,4 @@
-#include "contract.h"
-
-#include "../unit/store/redis_server.h"
-#include "store/redis/redis.h"
-
-#include <signal.h>
-#include <stdio.h>
+#include "redis_subject.h"
 
 /* The Redis subject with a replica that has to acknowledge every grant and renewal. */
 
@@ -50,21 +44,4 @@ static bool start(struct contract_space *space, char *why, size_t why_size) {
     return true;
 }
 
-static void freeze(struct contract_space *space) {
-    redis_server_signal(space->data, SIGSTOP);
-}
-
-static void thaw(struct contract_space *space) {
-    redis_server_signal(space->data, SIGCONT);
-}
-
-const struct contract_subject contract_subject = {
-    .name = "redis with a replica",
-    .ops = &redis_store_ops,
-    .start = start,
-    .stop = stop,
-    .freeze = freeze,
-    .thaw = thaw,
-    .wakes = true,
-    .expires = true,
-};
+const struct contract_subject contract_subject = REDIS_SUBJECT("redis with a replica");

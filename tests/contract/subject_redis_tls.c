@@ -1,11 +1,6 @@
-#include "contract.h"
+#include "redis_subject.h"
 
-#include "../unit/store/redis_server.h"
 #include "../unit/store/tls_kit.h"
-#include "store/redis/redis.h"
-
-#include <signal.h>
-#include <stdio.h>
 
 /* The Redis subject through TLS, with a certificate for either side. */
 
@@ -58,21 +53,4 @@ static bool start(struct contract_space *space, char *why, size_t why_size) {
     return true;
 }
 
-static void freeze(struct contract_space *space) {
-    redis_server_signal(space->data, SIGSTOP);
-}
-
-static void thaw(struct contract_space *space) {
-    redis_server_signal(space->data, SIGCONT);
-}
-
-const struct contract_subject contract_subject = {
-    .name = "redis over TLS",
-    .ops = &redis_store_ops,
-    .start = start,
-    .stop = stop,
-    .freeze = freeze,
-    .thaw = thaw,
-    .wakes = true,
-    .expires = true,
-};
+const struct contract_subject contract_subject = REDIS_SUBJECT("redis over TLS");

@@ -83,6 +83,9 @@ def test_a_password_that_comes_first_is_enough(redis, start, password_file):
     rotate(redis, "first-secret", "second-secret")
     wait_until(lambda: comes_back(a), 20)
     assert a.check().token == token
+    # The refused attempt goes on with the new one: no pause, and nothing to complain of.
+    assert not a.event("store-connect-failed")
+    assert refusals(redis) <= 2, "one for each connection"
 
 
 def test_a_database_that_is_not_there(redis, start):

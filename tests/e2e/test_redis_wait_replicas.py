@@ -29,7 +29,7 @@ def test_a_leader_on_a_cut_off_master_stops_by_its_deadline(redis, replica, link
     wait_until(lambda: "0 of 1 replicas acknowledged" in
                a.probe("/readyz?verbose").body.decode(), 10)
     wait_until(lambda: a.event("store", reason="store-refused",
-                               problem="0 of 1 replicas acknowledged"), 5)
+                               problem="0 of 1 replicas acknowledged (--redis-wait-replicas)"), 5)
     second = b.wait_leader(10)
     assert second.token > first.token and second.receive > last.deadline
     since = boottime_ns()

@@ -21,7 +21,8 @@ enum redis_barrier_result redis_barrier_read(unsigned replicas, const redisReply
                                              char *text) {
     char said[REDIS_BARRIER_TEXT];
     if (reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0) {
-        snprintf(text, REDIS_BARRIER_TEXT, "%lld of %u replicas acknowledged", reply->integer,
+        snprintf(text, REDIS_BARRIER_TEXT,
+                 "%lld of %u replicas acknowledged (--redis-wait-replicas)", reply->integer,
                  replicas);
         return reply->integer >= (long long)replicas ? REDIS_BARRIER_PASSED : REDIS_BARRIER_SHORT;
     }

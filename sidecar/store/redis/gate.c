@@ -33,7 +33,20 @@ void redis_gate_cancel(struct redis_gate *gate) {
 
 static void fail(struct redis_gate *gate) {
     redis_gate_cancel(gate);
+    if (gate->text[0] == '\0') { /* it was over before anything could be tried */
+        snprintf(gate->text, sizeof gate->text, "no time left to connect");
+    }
     gate->setup.on_failed(gate->setup.context, gate->end, gate->text);
+}
+
+/* True: user or password are others than those that were used. */
+static bool refresh_secrets(const struct redis_gate *gate) {
+    const struct store_secrets *secrets = gate->setup.secrets;
+    if (secrets == NULL || secrets->refresh == NULL) {
+        return false;
+    }
+    secrets->refresh(secrets->context);
+    return secrets->generation != gate->generation;
 }
 
 /* Where this attempt goes, for people. */
@@ -70,7 +83,11 @@ static void refuse(struct redis_gate *gate, enum redis_gate_end end, const char 
     }
     note_here(gate, end, why);
     drop_stream(gate);
-    if (end == REDIS_GATE_AUTH) {
+    if (end == REDIS_GATE_AUTH && !gate->retried && refresh_secrets(gate)) {
+        gate->retried = true;
+        gate->next_address--;
+        try_next(gate);
+    } else if (end == REDIS_GATE_AUTH) {
         fail(gate); /* more attempts with the same password may lock the user out */
     } else {
         try_next(gate);
@@ -106,6 +123,7 @@ static void on_open(void *context) {
                                               .requests = setup->requests,
                                               .sentinel = setup->sentinel};
     gate->state = REDIS_GATE_ASKING;
+    gate->generation = setup->secrets != NULL ? setup->secrets->generation : 0;
     go_on(gate, redis_handshake_begin(&gate->handshake, &handshake, gate->stream));
 }
 
@@ -253,10 +271,10 @@ void redis_gate_aim(struct redis_gate *gate, struct redis_resolver *resolver) {
 }
 
 void redis_gate_start(struct redis_gate *gate, int64_t budget_ns) {
-    const struct store_secrets *secrets = gate->setup.secrets;
-    if (gate->end == REDIS_GATE_AUTH && secrets != NULL && secrets->refresh != NULL) {
-        secrets->refresh(secrets->context);
+    if (gate->end == REDIS_GATE_AUTH) {
+        (void)refresh_secrets(gate);
     }
+    gate->retried = false;
     gate->state = REDIS_GATE_STARTING;
     gate->deadline_ns = clock_now().boot_ns + budget_ns;
     gate->next_address = 0;

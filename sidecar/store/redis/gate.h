@@ -48,13 +48,16 @@ struct redis_gate {
     char where[REDIS_GATE_WHERE];     /* the address that is being tried, or was opened */
     enum redis_gate_end end;          /* the worst failure so far, and its text */
     char text[REDIS_GATE_TEXT];
+    bool retried;        /* with other secrets than those that were refused */
+    unsigned generation; /* of the secrets that were used last */
 };
 
 void redis_gate_init(struct redis_gate *gate, const struct redis_gate_setup *setup);
 /* Another server's name, for the next start. */
 void redis_gate_aim(struct redis_gate *gate, struct redis_resolver *resolver);
-/* Starts; on_open or on_failed is called exactly once, unless it is cancelled. After a refusal of
- * user or password both are read again first. */
+/* Starts; on_open or on_failed is called exactly once, unless it is cancelled. When user or
+ * password are refused both are read again: others than those are tried at once, and the same ones
+ * are read once more before the next start. */
 void redis_gate_start(struct redis_gate *gate, int64_t budget_ns);
 void redis_gate_cancel(struct redis_gate *gate);
 /* The server has refused user or password on a connection that was open. */

@@ -154,8 +154,9 @@ static void on_error(struct redis_link *link, size_t index, const redisReply *re
     if (failure == REDIS_FAILURE_NOT_MASTER) {
         drop_and_answer(link, REASON_STORE_REFUSED, text, 1);
     } else if (failure == REDIS_FAILURE_AUTH) {
+        /* They may have been changed since; but who takes them and then refuses is not hammered. */
         redis_gate_distrust_secrets(&link->route.gate);
-        drop_and_answer(link, REASON_STORE_REFUSED, text, AUTH_PAUSE_NS);
+        drop_and_answer(link, REASON_STORE_REFUSED, text, link->proven ? 1 : AUTH_PAUSE_NS);
     } else {
         answer_doubted(link);
     }
@@ -207,11 +208,7 @@ static void on_down(void *context, const char *why) {
     drop_and_answer(context, REASON_STORE_UNREACHABLE, why, 0);
 }
 
-static void on_open_never(void *context) {
-    (void)context; /* the gate has seen it */
-}
-
-static const struct redis_stream_events stream_events = {on_open_never, on_reply, on_down};
+static const struct redis_stream_events stream_events = {.on_reply = on_reply, .on_down = on_down};
 
 static void on_gate_open(void *context, struct redis_stream *stream, uint32_t warnings) {
     struct redis_link *link = context;

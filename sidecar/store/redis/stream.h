@@ -15,7 +15,9 @@ struct redis_stream;
 
 /* Told to the owner, never after redis_stream_close(). The owner may close from inside any. */
 struct redis_stream_events {
-    void (*on_open)(void *context); /* connected, and the TLS handshake is over if there is one */
+    /* Connected, and the TLS handshake is over if there is one. Who takes over an open stream is
+     * not told, and needs none. */
+    void (*on_open)(void *context);
     void (*on_reply)(void *context, const redisReply *reply); /* good during the call only */
     /* It could not be opened or is of no use any more: close it. `why` is for people. */
     void (*on_down)(void *context, const char *why);

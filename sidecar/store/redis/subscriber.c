@@ -161,11 +161,7 @@ static void on_down(void *context, const char *why) {
     pause_for(context, why);
 }
 
-static void on_open_never(void *context) {
-    (void)context; /* the gate has seen it */
-}
-
-static const struct redis_stream_events stream_events = {on_open_never, on_reply, on_down};
+static const struct redis_stream_events stream_events = {.on_reply = on_reply, .on_down = on_down};
 
 static void on_gate_open(void *context, struct redis_stream *stream, uint32_t warnings) {
     struct redis_subscriber *subscriber = context;

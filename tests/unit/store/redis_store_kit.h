@@ -396,6 +396,14 @@ static inline int peer_test_end(void **state) {
     return 0;
 }
 
+static inline void peer_renew_until_yes(struct peer *peer) {
+    struct store_request request = shop_request(0, 1);
+    int64_t start_ns = clock_now().boot_ns;
+    while (shop_do(peer->shop, STORE_RENEWED, &request)->reply.outcome != OUTCOME_YES) {
+        assert_true(clock_now().boot_ns - start_ns < 5 * NS_PER_S);
+    }
+}
+
 #define PEER_TEST(function)                                                                        \
     cmocka_unit_test_setup_teardown((function), peer_test_begin, peer_test_end)
 

@@ -71,8 +71,9 @@ static void yes_waits_for_the_replicas(void **state) {
     waiter.answer = ":0\r\n";
     const struct store_event *event = peer_renew(peer, OUTCOME_UNSURE);
     assert_int_equal(event->reply.reason, REASON_STORE_REFUSED);
-    assert_string_equal(event->text, "0 of 1 replicas acknowledged");
-    assert_string_equal(peer->shop->status.problem, "0 of 1 replicas acknowledged");
+    assert_string_equal(event->text, "0 of 1 replicas acknowledged (--redis-wait-replicas)");
+    assert_string_equal(peer->shop->status.problem,
+                        "0 of 1 replicas acknowledged (--redis-wait-replicas)");
     assert_false(peer->shop->status.up);
     waiter.answer = ":7\r\n";
     peer_renew(peer, OUTCOME_YES);

@@ -282,11 +282,48 @@ static void refusals_leave_nothing_behind(void **state) {
     assert_true(refusals.gone);
 }
 
+static char told_text[REDIS_GATE_TEXT];
+
+static void on_gate_failed(void *context, enum redis_gate_end gate_end, const char *text) {
+    (void)context;
+    assert_int_equal(gate_end, REDIS_GATE_TIMEOUT);
+    snprintf(told_text, sizeof told_text, "%s", text);
+}
+
+static void on_lives_empty(void *context) {
+    (void)context;
+}
+
+/* As behind Sentinels that have taken all the time. */
+static void no_time_left_is_told_in_words(void **state) {
+    struct all *all = *state;
+    struct redis_url url = {.host = "127.0.0.1", .port = 1};
+    struct redis_lives lives = {.empty = on_lives_empty};
+    struct redis_resolver resolver;
+    struct redis_gate gate;
+    redis_resolver_init(&resolver, &all->shop.loop, &lives, url.host, url.port);
+    struct redis_gate_setup setup = {.loop = &all->shop.loop,
+                                     .url = &url,
+                                     .resolver = &resolver,
+                                     .lives = &lives,
+                                     .on_failed = on_gate_failed};
+    told_text[0] = '\0';
+    redis_gate_init(&gate, &setup);
+    redis_gate_start(&gate, 0);
+    while (told_text[0] == '\0' && gate.state != REDIS_GATE_IDLE) {
+        uv_run(&all->shop.loop, UV_RUN_NOWAIT);
+    }
+    redis_gate_close(&gate);
+    shop_turn(&all->shop, 20 * NS_PER_MS, NULL, 0);
+    assert_string_not_equal(told_text, "");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        GATE_TEST(all_addresses_are_tried), GATE_TEST(dead_address_leaves_time_for_the_next),
-        GATE_TEST(unknown_names_are_told),  GATE_TEST(hanging_lookups_do_not_pile_up),
-        GATE_TEST(closes_during_a_lookup),  GATE_TEST(refusals_leave_nothing_behind),
+        GATE_TEST(no_time_left_is_told_in_words),         GATE_TEST(all_addresses_are_tried),
+        GATE_TEST(dead_address_leaves_time_for_the_next), GATE_TEST(unknown_names_are_told),
+        GATE_TEST(hanging_lookups_do_not_pile_up),        GATE_TEST(closes_during_a_lookup),
+        GATE_TEST(refusals_leave_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,6 @@
 /* The store against a peer that does what a good server never does. */
 #include "redis_store_kit.h"
 
-static void renew_until_yes(struct peer *peer) {
-    struct store_request request = shop_request(0, 1);
-    int64_t start_ns = clock_now().boot_ns;
-    while (shop_do(peer->shop, STORE_RENEWED, &request)->reply.outcome != OUTCOME_YES) {
-        assert_true(clock_now().boot_ns - start_ns < 5 * NS_PER_S);
-    }
-}
-
 static void silent_peer_costs_the_timeout(void **state) {
     struct peer *peer = *state;
     struct store_request request = shop_request(0, 1);
@@ -236,73 +228,6 @@ static void roles_are_checked(void **state) {
     }
 }
 
-static void refused_passwords_are_not_hammered(void **state) {
-    struct peer *peer = *state;
-    peer->shop->secrets.user = "gavel";
-    peer->shop->secrets.password = "sEcReT";
-    peer->auth = "-ERR unknown command 'AUTH', with args beginning with: 'gavel' 'sEcReT'\r\n";
-    int64_t start_ns = clock_now().boot_ns;
-    const struct store_event *event = peer_renew(peer, OUTCOME_UNSURE);
-    assert_int_equal(event->reply.reason, REASON_STORE_REFUSED);
-    assert_null(strstr(event->text, "sEcReT"));
-    assert_null(strstr(peer->shop->status.problem, "sEcReT"));
-    peer->auth = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
-    struct store_request request = shop_request(0, 1);
-    while (clock_now().boot_ns - start_ns < 900 * NS_PER_MS) {
-        request.timeout_ns = 100 * NS_PER_MS;
-        shop_expect(peer->shop, STORE_RENEWED, &request, OUTCOME_UNSURE);
-    }
-    assert_true(peer->auths <= 2); /* one by each of the two connections */
-
-    peer->auth = NULL; /* the password is right now */
-    renew_until_yes(peer);
-    assert_true(clock_now().boot_ns - start_ns < 2500 * NS_PER_MS);
-}
-
-static unsigned refreshed;
-
-static void on_refresh(void *context) {
-    struct peer *peer = context;
-    refreshed++;
-    peer->shop->secrets.password = "fresh";
-}
-
-/* A file may hold another password by now: it is looked at before the next attempt, and only then.
- */
-static void refused_passwords_are_read_again(void **state) {
-    struct peer *peer = *state;
-    refreshed = 0;
-    peer->shop->secrets =
-        (struct store_secrets){.password = "stale", .refresh = on_refresh, .context = peer};
-    peer_renew(peer, OUTCOME_YES);
-    peer_hang_up(peer);
-    renew_until_yes(peer);
-    assert_int_equal(refreshed, 0);
-
-    static const char *const errors[] = {"-NOAUTH Authentication required.\r\n",
-                                         "-WRONGPASS invalid username-password pair\r\n"};
-    for (size_t i = 0; i < 2; i++) {
-        unsigned before = refreshed;
-        int64_t start_ns = clock_now().boot_ns;
-        peer->answer = errors[i]; /* on a connection that was good */
-        peer_renew(peer, OUTCOME_UNSURE);
-        assert_int_equal(refreshed, before);
-        peer->answer = PEER_RENEWED;
-        renew_until_yes(peer);
-        assert_int_equal(refreshed, before + 1);
-        assert_string_equal(peer->shop->secrets.password, "fresh");
-        assert_true(clock_now().boot_ns - start_ns >= NS_PER_S);
-    }
-    peer->auth = "-WRONGPASS invalid username-password pair\r\n"; /* on a new one */
-    peer_hang_up(peer);
-    unsigned before = refreshed;
-    shop_turn(peer->shop, 5 * NS_PER_S, &refreshed, before + 1);
-    assert_true(refreshed > before);
-    peer->auth = NULL;
-    renew_until_yes(peer);
-    peer->shop->secrets = (struct store_secrets){.user = NULL};
-}
-
 static void hashes_are_not_needed(void **state) {
     struct peer *peer = *state;
     static const char *const errors[] = {
@@ -383,8 +308,6 @@ int main(void) {
         PEER_TEST(unasked_talk_ends_the_connection),
         PEER_TEST(greeting_errors_are_told),
         PEER_TEST(roles_are_checked),
-        PEER_TEST(refused_passwords_are_not_hammered),
-        PEER_TEST(refused_passwords_are_read_again),
         PEER_TEST(hashes_are_not_needed),
         PEER_TEST(clock_steps_are_counted),
         PEER_TEST(closes_at_any_stage),
