@@ -12,6 +12,7 @@
 #include "store/store.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -70,12 +71,28 @@ static void default_identity(struct checker *checker) {
     checker->config->identity = memory_text(name);
 }
 
-static void default_socket(struct checker *checker) {
-    struct runtime_places places = {
+static struct runtime_places runtime_places(const struct checker *checker) {
+    return (struct runtime_places){
         .runtime_directory = variable(checker->environment, "RUNTIME_DIRECTORY"),
         .system_directory = RUNTIME_SYSTEM_DIRECTORY,
         .user_directory = variable(checker->environment, "XDG_RUNTIME_DIR"),
     };
+}
+
+static void default_page_dir(struct checker *checker) {
+    struct runtime_places places = runtime_places(checker);
+    char path[PATH_MAX];
+    if (!runtime_directory(&places, RUNTIME_SIDECAR, path, sizeof path)) {
+        blame(checker, OPTION_PAGE_DIR,
+              "there is no runtime directory (RUNTIME_DIRECTORY and XDG_RUNTIME_DIR are not set, "
+              "/run/gavel cannot be made): give --page-dir DIR or --page-dir off");
+        return;
+    }
+    checker->config->page_dir = memory_text(path);
+}
+
+static void default_socket(struct checker *checker) {
+    struct runtime_places places = runtime_places(checker);
     char path[SOCKET_PATH_MAX + 1];
     if (!runtime_socket(&places, RUNTIME_SIDECAR, path, sizeof path)) {
         blame(checker, OPTION_SOCKET,
@@ -101,6 +118,9 @@ static void fill_in(struct checker *checker) {
     }
     if (!is_given(checker, OPTION_SOCKET) && !is_bad(checker, OPTION_SOCKET)) {
         default_socket(checker);
+    }
+    if (!is_given(checker, OPTION_PAGE_DIR) && !is_bad(checker, OPTION_PAGE_DIR)) {
+        default_page_dir(checker);
     }
 }
 

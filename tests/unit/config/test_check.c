@@ -207,8 +207,13 @@ static void no_runtime_directory(void **state) {
     }
     struct loaded l;
     l.result =
-        config_load(&l.config, 2, WORDS("--store=redis://h", "--election=a"), NO_WORDS, &l.report);
+        config_load(&l.config, 3, WORDS("--store=redis://h", "--election=a", "--page-dir=off"),
+                    NO_WORDS, &l.report);
     assert_one_error(&l, WORDS("--socket: ", "--socket PATH"));
+    unload(&l);
+    l.result = config_load(&l.config, 3, WORDS("--store=redis://h", "--election=a", "--socket=off"),
+                           NO_WORDS, &l.report);
+    assert_one_error(&l, WORDS("--page-dir: ", "--page-dir off"));
     unload(&l);
 }
 
@@ -237,15 +242,16 @@ static void the_default_folder_is_made(void **state) {
                            WORDS(variable), &l.report);
     assert_good(&l);
     assert_int_equal(access(folder, F_OK), -1); /* reading changes nothing */
-    assert_true(config_make_socket_folder(&l.config, &error));
+    assert_true(config_make_runtime_folder(&l.config, &error));
     assert_int_equal(rmdir(folder), 0);
     assert_int_equal(rmdir(root), 0);
-    assert_false(config_make_socket_folder(&l.config, &error));
+    assert_false(config_make_runtime_folder(&l.config, &error));
     assert_non_null(strstr(error.text, folder));
     unload(&l);
     /* A folder that was asked for has to be there. */
-    load_with(&l, WORDS("--socket=/tmp/gavel-test-none/x"), NO_WORDS);
-    assert_true(config_make_socket_folder(&l.config, &error));
+    load_with(&l, WORDS("--socket=/tmp/gavel-test-none/x", "--page-dir=/tmp/gavel-test-none"),
+              NO_WORDS);
+    assert_true(config_make_runtime_folder(&l.config, &error));
     assert_int_equal(access("/tmp/gavel-test-none", F_OK), -1);
     unload(&l);
 }
