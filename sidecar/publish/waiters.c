@@ -43,7 +43,7 @@ static void wake_at(struct waiters *waiters, int64_t moment_ns) {
     }
     waiters->next_ns = moment_ns;
     int64_t left_ns = moment_ns - clock_now().boot_ns;
-    uint64_t left_ms = left_ns <= 0 ? 0 : (uint64_t)((left_ns + NS_PER_MS - 1) / NS_PER_MS);
+    uint64_t left_ms = left_ns <= 0 ? 1 : (uint64_t)((left_ns + NS_PER_MS - 1) / NS_PER_MS);
     uv_update_time(waiters->timer.loop); /* the timer counts from the cached time */
     uv_timer_start(&waiters->timer, on_timer, left_ms, 0);
 }
@@ -63,7 +63,8 @@ static void on_timer(uv_timer_t *timer) {
             unlist(one);
             httpd_resume(waiters->httpd, &one->hold);
         } else {
-            next_ns = now_ns; /* in the next turn */
+            /* In the next turn: libuv would fire a timer that is due at once in this one. */
+            next_ns = now_ns + NS_PER_MS;
             break;
         }
     }
