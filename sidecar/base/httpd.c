@@ -188,6 +188,7 @@ static void drive(struct httpd *httpd) {
     if (httpd->closing) {
         httpd_resume_all(httpd); /* the library ends the process over a suspended connection */
     }
+    httpd->soon = false;
     MHD_run(httpd->daemon);
     httpd->running = false;
     uint64_t next_ms = enforce_limits(httpd);
@@ -199,13 +200,12 @@ static void drive(struct httpd *httpd) {
         }
         next_ms = next_ms < httpd->close_by_ms ? next_ms : httpd->close_by_ms;
     }
-    arm(httpd, next_ms);
+    arm(httpd, httpd->soon ? 0 : next_ms);
 }
 
 void httpd_run_soon(struct httpd *httpd) {
-    if (!httpd->running && httpd->daemon != NULL) { /* else the library asks for it itself */
-        uv_timer_start(&httpd->timer, on_timer, 0, 0);
-    }
+    httpd->soon = true; /* for drive(), which may be under way */
+    uv_timer_start(&httpd->timer, on_timer, 0, 0);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events) {

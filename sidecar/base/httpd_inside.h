@@ -51,6 +51,7 @@ struct httpd {
     uint64_t accept_again_ms; /* 0: accepting */
     uint64_t sweep_ms;        /* the next look for peers that have left */
     bool running;             /* inside the library */
+    bool soon;                /* it has to run again, whatever it says itself */
 
     bool closing;
     uint64_t close_by_ms;

@@ -31,7 +31,7 @@ static void unlist(struct waiter *waiter) {
 static void on_ended(struct httpd_hold *hold) {
     struct waiter *waiter = (struct waiter *)hold;
     unlist(waiter);
-    waiter->waiters->counters->watchers--;
+    waiter->waiters->counters->waiters--;
     free(waiter);
 }
 
@@ -111,7 +111,7 @@ bool waiters_add(struct waiters *waiters, struct board_entry *entry, int64_t wai
                               .until_ns = clock_now().boot_ns + wait_ns};
     *(waiters->last != NULL ? &waiters->last->next : &waiters->first) = waiter;
     waiters->last = waiter;
-    waiters->counters->watchers++;
+    waiters->counters->waiters++;
     reply->hold = &waiter->hold;
     wake_at(waiters, waiter->until_ns);
     return true;

@@ -32,13 +32,13 @@ struct wanted {
 
 static bool has_watchers(void *context) {
     struct wanted *wanted = context;
-    return wanted->fixture->counters.watchers == wanted->watchers;
+    return wanted->fixture->counters.waiters == wanted->watchers;
 }
 
 static void expect_watchers(struct http_fixture *fixture, uint64_t count) {
     struct wanted wanted = {.fixture = fixture, .watchers = count};
     if (!client_run_until(&fixture->loop, has_watchers, &wanted)) {
-        fail_msg("%llu watchers instead of %llu", (unsigned long long)fixture->counters.watchers,
+        fail_msg("%llu watchers instead of %llu", (unsigned long long)fixture->counters.waiters,
                  (unsigned long long)count);
     }
 }
@@ -90,7 +90,7 @@ static void what_is_no_change(void **state) {
     for (int i = 0; i < 10; i++) {
         client_turn(&fixture->loop, -1);
     }
-    assert_int_equal(fixture->counters.watchers, 1);
+    assert_int_equal(fixture->counters.waiters, 1);
     change(fixture);
     expect_answer(fixture, fd, "\"index\":1,");
     close(fd);
@@ -103,7 +103,7 @@ static void another_index_is_answered_at_once(void **state) {
         expect_answer(fixture, fd, "\"index\":0,");
         close(fd);
     }
-    assert_int_equal(fixture->counters.watchers, 0);
+    assert_int_equal(fixture->counters.waiters, 0);
 }
 
 static void the_time_is_over(void **state) {
@@ -242,11 +242,11 @@ static void a_change_for_many_holds_nobody_up(void **state) {
     }
     expect_watchers(fixture, MANY);
     change(fixture);
-    assert_int_equal(fixture->counters.watchers, MANY); /* the change itself is not held up */
-    while (fixture->counters.watchers > 0) {
-        uint64_t before = fixture->counters.watchers;
+    assert_int_equal(fixture->counters.waiters, MANY); /* the change itself is not held up */
+    while (fixture->counters.waiters > 0) {
+        uint64_t before = fixture->counters.waiters;
         uv_run(&fixture->loop, UV_RUN_ONCE);
-        assert_true(before - fixture->counters.watchers <= 64);
+        assert_true(before - fixture->counters.waiters <= 64);
     }
     for (int i = 0; i < MANY; i++) {
         expect_answer(fixture, fds[i], "\"index\":1,");
@@ -266,7 +266,7 @@ static void all_are_answered_at_the_end(void **state) {
     expect_watchers(fixture, MANY);
     close(fds[0]); /* this one has just left */
     http_stop(fixture);
-    assert_int_equal(fixture->counters.watchers, 0);
+    assert_int_equal(fixture->counters.waiters, 0);
     for (int i = 1; i < MANY; i++) {
         struct reply reply;
         client_receive(&fixture->loop, fds[i], false, &reply);
