@@ -89,7 +89,8 @@ static int accept_one(struct httpd *httpd, int listener) {
         bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
         return exhausted || errno == EAGAIN ? errno : 0;
     }
-    if (httpd->connection_count >= httpd->connection_limit) {
+    if (httpd->connection_count + httpd->held_count >=
+        httpd->connection_limit + httpd->hold_limit) {
         httpd_cut_off_one(httpd);
     }
     /* Closes the descriptor when it fails, and says why in the log. */

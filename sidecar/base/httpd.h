@@ -79,7 +79,8 @@ struct httpd_setup {
     const char *host;     /* as in listen.h */
     uint16_t port;
     unsigned connection_limit; /* less where the process may open few files */
-    unsigned hold_limit;       /* requests held at a time; less where the process may open few files */
+    unsigned hold_limit; /* requests held at a time, beyond those; less where the process may open
+                            few files */
     unsigned request_ms;
     unsigned idle_ms; /* between two requests; 0: one request a connection */
     /* Fills in the reply, or gives it a hold; called again with that hold in the request. Must not
