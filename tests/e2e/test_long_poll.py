@@ -142,7 +142,8 @@ def test_a_thousand_wait(pair, crowd):
     for s in crowd(CROWD):
         s.close()
     watchers(a, 0)
-    assert status_field(a.pid, "RssAnon") - memory < 4096
+    if TIMING:  # AddressSanitizer keeps what is freed
+        assert status_field(a.pid, "RssAnon") - memory < 4096
 
 
 def questions(sidecar):
