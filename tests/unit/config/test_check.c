@@ -135,7 +135,14 @@ static void a_short_drain_is_a_warning(void **state) {
     assert_int_equal(l.report.warnings.count, 1);
     assert_true(has_line(&l.report.warnings, "--drain is shorter"));
     unload(&l);
+    load_with(&l, WORDS("--drain=2s", "--valid-for=2s", "--page-dir=off"), NO_WORDS);
+    assert_int_equal(l.report.warnings.count, 0);
+    unload(&l);
+    /* What is read from a page as the drain begins is waited for as well. */
     load_with(&l, WORDS("--drain=2s", "--valid-for=2s"), NO_WORDS);
+    assert_true(has_line(&l.report.warnings, "--drain is shorter"));
+    unload(&l);
+    load_with(&l, WORDS("--drain=2050ms", "--valid-for=2s"), NO_WORDS);
     assert_int_equal(l.report.warnings.count, 0);
     unload(&l);
     load_with(&l, WORDS("--drain=none"), NO_WORDS);
