@@ -83,7 +83,7 @@ started=$(now_ms)
 echo "Starting three sidecars on $store, ttl 2 s..."
 for id in $ids; do
     $gavel run --store "$store" --namespace try --election $election --identity "$id" --ttl 2s \
-        --http localhost:0 --health off --socket "$work/$id.sock" \
+        --http localhost:0 --health off --socket "$work/$id.sock" --page-dir off \
         2>"$work/$id.log" </dev/null >/dev/null &
     pids="$pids $!"
     eval "pid_$(echo "$id" | tr - _)=$!"

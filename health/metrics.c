@@ -188,7 +188,7 @@ static void write_requests(struct page *page) {
         }
     }
     single(page, "gavel_watchers", "gauge", "Connections that watch an election.",
-           (double)page->counters->watchers);
+           (double)(page->counters->watchers + page->counters->waiters));
 }
 
 static void write_loop(struct page *page) {

@@ -81,7 +81,7 @@ void app_step(struct app_election *election, struct election_event *event) {
     }
     struct view before = election->core.view;
     event->now = clock_now();
-    event->handouts = app->board.entries[election->index].handouts;
+    event->handouts = board_handouts(&app->board, &app->board.entries[election->index], event->now);
     random_bytes(event->random, sizeof event->random);
     struct election_actions actions = election_step(&election->core, event);
 

@@ -96,6 +96,10 @@ void app_close(struct app *app) {
     }
     app->closing = true;
     uv_timer_start(&app->patience, on_patience, PATIENCE_MS, 0);
+    if (app->board.pages != NULL) {
+        pages_destroy(app->board.pages);
+        app->board.pages = NULL;
+    }
     if (app->http != NULL) {
         http_close(app->http, on_part_closed, app);
     }

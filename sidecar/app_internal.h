@@ -11,6 +11,7 @@
 #include "health/health.h"
 #include "publish/board.h"
 #include "publish/http.h"
+#include "publish/page.h"
 #include "publish/socket.h"
 #include "store/store.h"
 

@@ -65,6 +65,7 @@ static void log_warnings(const struct app_election *election, uint32_t before, u
 void app_publish(struct app_election *election, const struct view *before, bool changed) {
     struct app *app = election->app;
     const struct view *after = &election->core.view;
+    board_publish(&app->board, &app->board.entries[election->index], after, changed);
     if (after->state != before->state) {
         struct election_counters *counters = &app->counters.elections[election->index];
         counters->transitions[after->state][after->reason]++;
@@ -73,7 +74,6 @@ void app_publish(struct app_election *election, const struct view *before, bool 
     if (after->warnings != before->warnings) {
         log_warnings(election, before->warnings, after->warnings);
     }
-    board_publish(&app->board, &app->board.entries[election->index], after, changed);
 }
 
 static bool refuse(const struct error *error) {
@@ -116,6 +116,15 @@ bool app_listen(struct app *app) {
                                      .context = app};
         app->socket = socket_create(&setup, &error);
         if (app->socket == NULL) {
+            return refuse(&error);
+        }
+    }
+    if (!config->page_dir_off) {
+        struct pages_setup setup = {.directory = config->page_dir,
+                                    .board = &app->board,
+                                    .good_for_ns = config->ttl_ns - config->margin_ns};
+        app->board.pages = pages_create(&setup, &error);
+        if (app->board.pages == NULL) {
             return refuse(&error);
         }
     }

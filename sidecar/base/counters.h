@@ -53,7 +53,8 @@ struct election_counters {
 
 struct counters {
     uint64_t api_requests[LISTENER_COUNT][CODE_COUNT];
-    uint64_t watchers; /* gauge */
+    uint64_t watchers; /* gauge: connections of the socket that watch */
+    uint64_t waiters;  /* gauge: HTTP requests that wait for a change */
     uint64_t store_requests[COUNTER_OP_COUNT][RESULT_COUNT];
     struct histogram store_durations[COUNTER_OP_COUNT];
     double loop_lag_s; /* gauge: the largest between the last two heartbeats */

@@ -89,7 +89,8 @@ static int accept_one(struct httpd *httpd, int listener) {
         bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
         return exhausted || errno == EAGAIN ? errno : 0;
     }
-    if (httpd->connection_count >= httpd->connection_limit) {
+    if (httpd->connection_count + httpd->held_count >=
+        httpd->connection_limit + httpd->hold_limit) {
         httpd_cut_off_one(httpd);
     }
     /* Closes the descriptor when it fails, and says why in the log. */
@@ -185,6 +186,10 @@ static void drive(struct httpd *httpd) {
         return;
     }
     httpd->running = true;
+    if (httpd->closing) {
+        httpd_resume_all(httpd); /* the library ends the process over a suspended connection */
+    }
+    httpd->soon = false;
     MHD_run(httpd->daemon);
     httpd->running = false;
     uint64_t next_ms = enforce_limits(httpd);
@@ -196,7 +201,12 @@ static void drive(struct httpd *httpd) {
         }
         next_ms = next_ms < httpd->close_by_ms ? next_ms : httpd->close_by_ms;
     }
-    arm(httpd, next_ms);
+    arm(httpd, httpd->soon ? 0 : next_ms);
+}
+
+void httpd_run_soon(struct httpd *httpd) {
+    httpd->soon = true; /* for drive(), which may be under way */
+    uv_timer_start(&httpd->timer, on_timer, 0, 0);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events) {
@@ -205,24 +215,27 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
     drive(poll->data);
 }
 
-/* A quarter of what the process may open: two listeners, the socket and the store share it. */
-static unsigned limit_connections(unsigned wanted) {
+/* A share of what the process may open: two listeners, the socket and the store live on it. */
+static unsigned limit_connections(unsigned wanted, unsigned share) {
     struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 4 < wanted) {
-        wanted = (unsigned)(files.rlim_cur / 4);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / share < wanted) {
+        wanted = (unsigned)(files.rlim_cur / share);
     }
     return wanted > LIMIT_LEAST ? wanted : LIMIT_LEAST;
 }
 
 static struct MHD_Daemon *start_library(struct httpd *httpd) {
     /* Integers have to be of exactly these types: this goes through varargs. */
-    const unsigned limit = httpd->connection_limit + LIMIT_SLACK;
+    const unsigned limit = httpd->connection_limit + httpd->hold_limit + LIMIT_SLACK;
     const size_t pool_bytes = POOL_BYTES;
-    return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG, 0, NULL,
-                            NULL, httpd_request_handle, httpd, MHD_OPTION_EXTERNAL_LOGGER,
-                            on_library_log, httpd, MHD_OPTION_CONNECTION_LIMIT, limit,
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool_bytes,
-                            MHD_OPTION_URI_LOG_CALLBACK, httpd_request_begin, httpd,
+    unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG;
+    if (httpd->hold_limit > 0) {
+        flags |= MHD_ALLOW_SUSPEND_RESUME;
+    }
+    return MHD_start_daemon(flags, 0, NULL, NULL, httpd_request_handle, httpd,
+                            MHD_OPTION_EXTERNAL_LOGGER, on_library_log, httpd,
+                            MHD_OPTION_CONNECTION_LIMIT, limit, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                            pool_bytes, MHD_OPTION_URI_LOG_CALLBACK, httpd_request_begin, httpd,
                             MHD_OPTION_NOTIFY_COMPLETED, httpd_request_end, httpd,
                             MHD_OPTION_NOTIFY_CONNECTION, on_connection, httpd, MHD_OPTION_END);
 }
@@ -276,7 +289,8 @@ struct httpd *httpd_create(const struct httpd_setup *setup, struct error *error)
     struct httpd *httpd = memory_zeroed(1, sizeof *httpd);
     httpd->setup = *setup;
     httpd->listeners = listeners;
-    httpd->connection_limit = limit_connections(setup->connection_limit);
+    httpd->connection_limit = limit_connections(setup->connection_limit, 4);
+    httpd->hold_limit = setup->hold_limit > 0 ? limit_connections(setup->hold_limit, 8) : 0;
     httpd->daemon = start_library(httpd);
     if (httpd->daemon == NULL) {
         return fail(httpd, errno != 0 ? errno : ENOMEM, error);

@@ -1,8 +1,13 @@
 #include "base/httpd_inside.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #define SWEEP_EVERY_MS 1000
+
+static unsigned *count_of(struct httpd *httpd, const struct httpd_list *list) {
+    return list == &httpd->held ? &httpd->held_count : &httpd->connection_count;
+}
 
 void httpd_connection_remove(struct httpd *httpd, struct httpd_connection *connection) {
     struct httpd_list *list = connection->list;
@@ -12,7 +17,7 @@ void httpd_connection_remove(struct httpd *httpd, struct httpd_connection *conne
     *(connection->previous != NULL ? &connection->previous->next : &list->first) = connection->next;
     *(connection->next != NULL ? &connection->next->previous : &list->last) = connection->previous;
     connection->list = NULL;
-    httpd->connection_count--;
+    --*count_of(httpd, list);
 }
 
 void httpd_connection_add(struct httpd *httpd, struct httpd_connection *connection,
@@ -23,7 +28,7 @@ void httpd_connection_add(struct httpd *httpd, struct httpd_connection *connecti
     connection->previous = list->last;
     *(list->last != NULL ? &list->last->next : &list->first) = connection;
     list->last = connection;
-    httpd->connection_count++;
+    ++*count_of(httpd, list);
 }
 
 void httpd_connection_move(struct httpd *httpd, struct httpd_connection *connection,
@@ -55,6 +60,41 @@ void httpd_cut_off_waiting(struct httpd *httpd) {
     cut_off_waiting(httpd, &httpd->busy);
 }
 
+bool httpd_can_hold(const struct httpd *httpd) {
+    return !httpd->closing && httpd->held_count < httpd->hold_limit;
+}
+
+void httpd_hold_request(struct httpd *httpd, struct httpd_connection *connection,
+                        struct httpd_hold *hold) {
+    hold->exchange = connection->exchange;
+    connection->exchange->hold = hold;
+    connection->exchange->request.hold = hold;
+    httpd_connection_move(httpd, connection, &httpd->held);
+    MHD_suspend_connection(connection->exchange->handle);
+}
+
+static void resume(struct httpd *httpd, struct httpd_connection *connection) {
+    httpd_connection_move(httpd, connection, &httpd->busy);
+    MHD_resume_connection(connection->exchange->handle);
+}
+
+void httpd_resume(struct httpd *httpd, struct httpd_hold *hold) {
+    struct httpd_connection *connection =
+        MHD_get_connection_info(hold->exchange->handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+            ->socket_context;
+    if (connection->list != &httpd->held) {
+        return; /* on its way already, or its client has left */
+    }
+    resume(httpd, connection);
+    httpd_run_soon(httpd);
+}
+
+void httpd_resume_all(struct httpd *httpd) {
+    while (httpd->held.first != NULL) {
+        resume(httpd, httpd->held.first);
+    }
+}
+
 void httpd_cut_off_one(struct httpd *httpd) {
     struct httpd_connection *victim =
         httpd->idle.first != NULL ? httpd->idle.first : httpd->busy.first;
@@ -80,15 +120,35 @@ static bool has_left(const struct httpd_connection *connection) {
     return recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+/* Also where bytes of a next request are still unread. */
+static bool has_hung_up(const struct httpd_connection *connection) {
+    struct pollfd one = {.fd = connection->fd, .events = POLLRDHUP};
+    return poll(&one, 1, 0) > 0;
+}
+
+/* The library does not look at them at all. It has to be resumed to be closed. */
+static void cut_off_held(struct httpd *httpd) {
+    struct httpd_connection *next = NULL;
+    for (struct httpd_connection *one = httpd->held.first; one != NULL; one = next) {
+        next = one->next;
+        if (has_hung_up(one)) {
+            cut_off(httpd, one);
+            MHD_resume_connection(one->exchange->handle);
+            httpd_run_soon(httpd);
+        }
+    }
+}
+
 /* The library overlooks the end of a stream that comes together with the last bytes it reads: its
  * descriptors are edge-triggered, and a short read makes it wait for an event. */
 uint64_t httpd_cut_off_gone(struct httpd *httpd, uint64_t next_ms) {
-    if (httpd->idle.first == NULL) {
+    if (httpd->idle.first == NULL && httpd->held.first == NULL) {
         return next_ms;
     }
     uint64_t now_ms = uv_now(httpd->setup.loop);
     if (now_ms >= httpd->sweep_ms) {
         httpd->sweep_ms = now_ms + SWEEP_EVERY_MS;
+        cut_off_held(httpd);
         struct httpd_connection *next = NULL;
         for (struct httpd_connection *one = httpd->idle.first; one != NULL; one = next) {
             next = one->next;

@@ -14,10 +14,21 @@ struct httpd_list {
 
 struct httpd_connection {
     struct httpd_connection *next, *previous;
-    struct httpd_list *list; /* NULL: cut off, waits to be closed */
-    uint64_t since_ms;       /* on the loop's clock: when it joined its list */
+    struct httpd_list *list;         /* NULL: cut off, waits to be closed */
+    uint64_t since_ms;               /* on the loop's clock: when it joined its list */
+    struct httpd_exchange *exchange; /* the request under way */
     int fd;
     bool answering; /* from the end of a request's headers to the end of its reply */
+};
+
+/* From the request line to the end of the reply. */
+struct httpd_exchange {
+    struct MHD_Connection *handle;
+    struct httpd_request request;
+    struct httpd_hold *hold; /* not NULL: has been held, and not ended */
+    size_t body_bytes;       /* thrown away so far */
+    bool seen;               /* the library has called the handler once */
+    char target[HTTPD_TARGET_MAX + 1];
 };
 
 struct httpd {
@@ -28,6 +39,9 @@ struct httpd {
     struct httpd_list idle;    /* has had its answer */
     unsigned connection_count; /* in both lists */
     unsigned connection_limit;
+    struct httpd_list held; /* suspended: the library does not look at them */
+    unsigned held_count;
+    unsigned hold_limit;
 
     uv_poll_t accept_polls[LISTEN_SOCKETS_MAX];
     size_t accept_poll_count;
@@ -37,6 +51,7 @@ struct httpd {
     uint64_t accept_again_ms; /* 0: accepting */
     uint64_t sweep_ms;        /* the next look for peers that have left */
     bool running;             /* inside the library */
+    bool soon;                /* it has to run again, whatever it says itself */
 
     bool closing;
     uint64_t close_by_ms;
@@ -55,8 +70,14 @@ void httpd_connection_move(struct httpd *httpd, struct httpd_connection *connect
 void httpd_cut_off_waiting(struct httpd *httpd); /* all that have no reply under way */
 /* Makes room for another. */
 void httpd_cut_off_one(struct httpd *httpd);
-/* What has been in the list for too long, and idle ones whose peer has left. Both return when to
- * look again, on the loop's clock, or `next_ms`, whichever is earlier. */
+/* Suspends a request, for the handler asked for it. */
+void httpd_hold_request(struct httpd *httpd, struct httpd_connection *connection,
+                        struct httpd_hold *hold);
+void httpd_resume_all(struct httpd *httpd);
+/* The library runs in the loop's next turn (httpd.c). */
+void httpd_run_soon(struct httpd *httpd);
+/* What has been in the list for too long, and idle or held ones whose peer has left. Both return
+ * when to look again, on the loop's clock, or `next_ms`, whichever is earlier. */
 uint64_t httpd_cut_off_late(struct httpd *httpd, struct httpd_list *list, unsigned limit_ms,
                             uint64_t next_ms);
 uint64_t httpd_cut_off_gone(struct httpd *httpd, uint64_t next_ms);

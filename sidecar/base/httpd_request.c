@@ -6,14 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From the request line to the end of the reply. */
-struct exchange {
-    struct httpd_request request;
-    size_t body_bytes; /* thrown away so far */
-    bool seen;         /* the library has called the handler once */
-    char target[HTTPD_TARGET_MAX + 1];
-};
-
 static struct httpd_connection *connection_of(struct MHD_Connection *handle) {
     return MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
@@ -23,7 +15,9 @@ void *httpd_request_begin(void *cls, const char *uri, struct MHD_Connection *con
     struct httpd *httpd = cls;
     httpd_connection_move(httpd, connection_of(connection), &httpd->busy);
 
-    struct exchange *exchange = memory_zeroed(1, sizeof *exchange);
+    struct httpd_exchange *exchange = memory_zeroed(1, sizeof *exchange);
+    exchange->handle = connection;
+    connection_of(connection)->exchange = exchange;
     if (uri != NULL) {
         size_t length = strnlen(uri, HTTPD_TARGET_MAX + 1);
         exchange->request.too_long = length > HTTPD_TARGET_MAX;
@@ -93,8 +87,17 @@ static struct MHD_Response *make_response(const struct httpd *httpd, struct http
 static enum MHD_Result answer(struct httpd *httpd, struct MHD_Connection *connection,
                               struct httpd_request *request) {
     struct httpd_reply reply = {.status = 0};
+    if (connection_of(connection)->list == NULL) {
+        return MHD_NO; /* cut off: nobody is there */
+    }
+    request->host = NULL;
+    request->host_count = 0;
     MHD_get_connection_values(connection, MHD_HEADER_KIND, see_header, request);
     httpd->setup.handle(httpd->setup.context, request, &reply);
+    if (reply.hold != NULL) {
+        httpd_hold_request(httpd, connection_of(connection), reply.hold);
+        return MHD_YES;
+    }
     struct MHD_Response *response = make_response(httpd, &reply);
     if (response == NULL) {
         return MHD_NO;
@@ -112,7 +115,7 @@ enum MHD_Result httpd_request_handle(void *cls, struct MHD_Connection *connectio
                                      void **con_cls) {
     (void)url; /* the copy made at the beginning counts */
     (void)upload_data;
-    struct exchange *exchange = *con_cls;
+    struct httpd_exchange *exchange = *con_cls;
     struct httpd_request *request = &exchange->request;
     if (!exchange->seen) {
         exchange->seen = true;
@@ -133,9 +136,14 @@ enum MHD_Result httpd_request_handle(void *cls, struct MHD_Connection *connectio
 void httpd_request_end(void *cls, struct MHD_Connection *connection, void **con_cls,
                        enum MHD_RequestTerminationCode code) {
     struct httpd *httpd = cls;
+    struct httpd_exchange *exchange = *con_cls;
     (void)code;
-    free(*con_cls);
+    if (exchange != NULL && exchange->hold != NULL) {
+        exchange->hold->ended(exchange->hold);
+    }
+    free(exchange);
     *con_cls = NULL;
+    connection_of(connection)->exchange = NULL;
     connection_of(connection)->answering = false;
     httpd_connection_move(httpd, connection_of(connection), &httpd->idle);
 }

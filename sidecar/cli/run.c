@@ -32,7 +32,7 @@ static int start(struct config *config, const struct config_report *report) {
         log_event(LOG_WARN, "configuration", LOG_TEXT("text", report->warnings.lines[i]));
     }
     struct error error;
-    if (!config_make_socket_folder(config, &error)) {
+    if (!config_make_runtime_folder(config, &error)) {
         log_event(LOG_ERROR, "configuration", LOG_TEXT("text", error.text));
         return 1;
     }

@@ -12,10 +12,13 @@
 #include "store/store.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
 #define LEAST_MARGIN_NS (50 * NS_PER_MS)
+/* A shared page counts as read at the moment at which a drain clears it, not before. */
+#define PAGE_EXTRA_NS (50 * NS_PER_MS)
 
 struct checker {
     struct config *config;
@@ -70,12 +73,28 @@ static void default_identity(struct checker *checker) {
     checker->config->identity = memory_text(name);
 }
 
-static void default_socket(struct checker *checker) {
-    struct runtime_places places = {
+static struct runtime_places runtime_places(const struct checker *checker) {
+    return (struct runtime_places){
         .runtime_directory = variable(checker->environment, "RUNTIME_DIRECTORY"),
         .system_directory = RUNTIME_SYSTEM_DIRECTORY,
         .user_directory = variable(checker->environment, "XDG_RUNTIME_DIR"),
     };
+}
+
+static void default_page_dir(struct checker *checker) {
+    struct runtime_places places = runtime_places(checker);
+    char path[PATH_MAX];
+    if (!runtime_directory(&places, RUNTIME_SIDECAR, path, sizeof path)) {
+        blame(checker, OPTION_PAGE_DIR,
+              "there is no runtime directory (RUNTIME_DIRECTORY and XDG_RUNTIME_DIR are not set, "
+              "/run/gavel cannot be made): give --page-dir DIR or --page-dir off");
+        return;
+    }
+    checker->config->page_dir = memory_text(path);
+}
+
+static void default_socket(struct checker *checker) {
+    struct runtime_places places = runtime_places(checker);
     char path[SOCKET_PATH_MAX + 1];
     if (!runtime_socket(&places, RUNTIME_SIDECAR, path, sizeof path)) {
         blame(checker, OPTION_SOCKET,
@@ -101,6 +120,9 @@ static void fill_in(struct checker *checker) {
     }
     if (!is_given(checker, OPTION_SOCKET) && !is_bad(checker, OPTION_SOCKET)) {
         default_socket(checker);
+    }
+    if (!is_given(checker, OPTION_PAGE_DIR) && !is_bad(checker, OPTION_PAGE_DIR)) {
+        default_page_dir(checker);
     }
 }
 
@@ -134,16 +156,21 @@ static void check_times(struct checker *checker) {
         !config->drain_none) {
         int64_t lease_ns = config->ttl_ns - config->margin_ns;
         int64_t promised_ns = config->valid_for_ns < lease_ns ? config->valid_for_ns : lease_ns;
+        if (!config->page_dir_off) {
+            promised_ns += PAGE_EXTRA_NS;
+        }
         if (config->drain_ns < promised_ns && is_local(config)) {
             blame_time(checker, OPTION_DRAIN,
                        "ends before the answers that were given (--valid-for), and a lock file is "
                        "free as soon as the process has ended: at least",
                        promised_ns, ", or none where the application has ended before");
         } else if (config->drain_ns < promised_ns) {
-            report_warning(checker->report,
-                           "--drain is shorter than what answers promise (--valid-for): a drain "
-                           "may end before the lock can be given back, and the others wait for "
-                           "the lease to run out");
+            report_warning(
+                checker->report,
+                "--drain is shorter than what answers promise (--valid-for, and 50ms for "
+                "shared pages): a drain may end before the lock can be given back, and the others "
+                "wait for "
+                "the lease to run out");
         }
     }
 }

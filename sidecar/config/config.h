@@ -49,6 +49,8 @@ struct config {
     bool socket_off;
     char *socket_path;
     unsigned socket_mode;
+    bool page_dir_off;
+    char *page_dir;
 
     char *store_user;     /* NULL: none */
     char *store_password; /* NULL: none */
@@ -97,9 +99,9 @@ void config_report_finish(struct config_report *report);
  * status that they call for: 64 or 78. */
 int config_report_print(const struct config_report *report, const char *program, FILE *out);
 
-/* Makes the folder of the default socket where it is missing; the folder of a path that was given
- * has to be there. */
-bool config_make_socket_folder(const struct config *config, struct error *error);
+/* Makes the runtime directory where it is missing and the socket or the pages are in it by default;
+ * a folder that was given has to be there. */
+bool config_make_runtime_folder(const struct config *config, struct error *error);
 
 /* Reads the files of --store-user-file and --store-password-file again. What can be read replaces
  * the old string, which is freed: point to the new ones afterwards in any case. `changed` says

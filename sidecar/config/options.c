@@ -211,6 +211,16 @@ const struct option options[OPTION_COUNT] = {
                             .take = take_mode,
                             .show = show_mode,
                             .target = AT(socket_mode)},
+    [OPTION_PAGE_DIR] = {.name = "page-dir",
+                         .value = "DIR|off",
+                         .standard = "the runtime directory",
+                         .computed = true,
+                         .help =
+                             "where the shared pages (NAME.lease) are, which readers map to ask "
+                             "without a system call",
+                         .take = take_page_dir,
+                         .show = show_page_dir,
+                         .target = AT(page_dir)},
     [OPTION_LOG_FORMAT] = {.name = "log-format",
                            .value = "FORMAT",
                            .standard = "json",

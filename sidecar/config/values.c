@@ -241,6 +241,20 @@ bool take_socket(const struct option *option, const char *text, struct config *c
     return take_text(option, text, config, error);
 }
 
+bool take_page_dir(const struct option *option, const char *text, struct config *config,
+                   struct error *error) {
+    config->page_dir_off = strcmp(text, "off") == 0;
+    if (config->page_dir_off) {
+        return true;
+    }
+    if (text[0] != '/') {
+        error_set(error, "is not the absolute path of a folder: write one such as /run/gavel, or "
+                         "off");
+        return false;
+    }
+    return take_text(option, text, config, error);
+}
+
 bool take_mode(const struct option *option, const char *text, struct config *config,
                struct error *error) {
     size_t length = strspn(text, "01234567");
@@ -321,6 +335,14 @@ void show_address(const struct option *option, const struct config *config, FILE
 
 void show_socket(const struct option *option, const struct config *config, FILE *out) {
     if (config->socket_off) {
+        (void)fputs("off", out);
+    } else {
+        show_text(option, config, out);
+    }
+}
+
+void show_page_dir(const struct option *option, const struct config *config, FILE *out) {
+    if (config->page_dir_off) {
         (void)fputs("off", out);
     } else {
         show_text(option, config, out);

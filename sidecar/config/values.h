@@ -17,9 +17,10 @@ option_take take_switch;   /* bool, by choices */
 option_take take_level;    /* int, by choices */
 option_take take_address;  /* struct listen_address */
 option_take take_socket;   /* an absolute path or "off" */
+option_take take_page_dir; /* an absolute path or "off" */
 option_take take_mode;     /* unsigned, octal */
 
 option_show show_store, show_text, show_secret, show_names, show_time, show_drain, show_floor,
-    show_count, show_switch, show_level, show_address, show_socket, show_mode;
+    show_count, show_switch, show_level, show_address, show_socket, show_page_dir, show_mode;
 
 #endif

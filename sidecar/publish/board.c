@@ -1,6 +1,7 @@
 #include "publish/board.h"
 
 #include "base/clock.h"
+#include "publish/page.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -210,8 +211,23 @@ static void tell_observers(struct board *board, struct board_entry *entry) {
     }
 }
 
+struct handouts board_handouts(const struct board *board, const struct board_entry *entry,
+                               struct instant now) {
+    struct handouts handouts = entry->handouts;
+    int64_t until_ns = board->pages != NULL
+                           ? pages_readable_until_ns(board->pages, index_of(board, entry), now)
+                           : 0;
+    if (until_ns > handouts.until_ns) {
+        handouts.until_ns = until_ns;
+    }
+    return handouts;
+}
+
 void board_publish(struct board *board, struct board_entry *entry, const struct view *view,
                    bool changed) {
+    if (board->pages != NULL) {
+        pages_show(board->pages, index_of(board, entry), view, &entry->handouts);
+    }
     entry->view = *view;
     if (changed) {
         tell_observers(board, entry);

@@ -23,6 +23,8 @@ struct board_entry {
     char problem[BOARD_PROBLEM_SIZE];
 };
 
+struct pages;
+
 /* One who wants to hear of changes. Embed it; unlink before it goes. When told it may unlink itself
  * and others and link new ones, but not publish. */
 struct board_observer {
@@ -38,6 +40,7 @@ struct board {
     struct board_entry *entries;
     size_t count;
     struct board_observer *observers;
+    struct pages *pages;       /* the shared pages; NULL: none */
     uint32_t process_warnings; /* enum warning: shown with every election */
     /* Filled in by the composition root. */
     void (*lock_space)(void *context, size_t election, char *text, size_t size);
@@ -71,7 +74,12 @@ char *board_json(const struct board *board, const struct board_entry *entry,
 void board_detail(const struct board_entry *entry, const struct answer *answer, char *text,
                   size_t size);
 
-/* Replaces an entry's view in one step; tells the observers when `changed`. */
+/* What was promised until now, with what can be read from the shared page at `now`. */
+struct handouts board_handouts(const struct board *board, const struct board_entry *entry,
+                               struct instant now);
+
+/* Replaces an entry's view in one step, the shared page first; tells the observers when `changed`.
+ */
 void board_publish(struct board *board, struct board_entry *entry, const struct view *view,
                    bool changed);
 

@@ -5,11 +5,14 @@
 #include "base/memory.h"
 #include "publish/http_answer.h"
 #include "publish/http_path.h"
+#include "publish/http_query.h"
+#include "publish/waiters.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define CONNECTION_LIMIT 256
+#define WAITERS_LIMIT 1024
 #define REQUEST_MS 10000
 /* Longer than clients like to keep a connection, so that it is they who close it: a request that
  * crosses a close would be an error, and every error means not leader. */
@@ -19,6 +22,7 @@ struct http_api {
     struct board *board;
     struct counters *counters;
     struct httpd *httpd;
+    struct waiters waiters;
     bool loopback;
     void (*closed)(void *context);
     void *context;
@@ -45,7 +49,9 @@ static bool refuse_host(const struct http_api *api, const struct httpd_request *
 
 /* What can be said without looking at any election. */
 static bool refuse(const struct http_api *api, const struct httpd_request *request,
-                   const struct http_path *path, struct httpd_reply *reply) {
+                   const struct http_path *path, struct http_query *query,
+                   struct httpd_reply *reply) {
+    const char *problem = NULL;
     if (request->too_long) {
         http_problem(reply, 414, "the request's path and query are over 1024 bytes");
     } else if (refuse_host(api, request, reply)) {
@@ -59,15 +65,40 @@ static bool refuse(const struct http_api *api, const struct httpd_request *reque
     } else if (request->method == HTTPD_OTHER) {
         http_problem(reply, 405, "nothing can be changed here: use GET, HEAD or OPTIONS");
         httpd_reply_header(reply, "Allow", HTTP_ALLOW);
-    } else if (request->query != NULL && request->query[0] != '\0') {
+    } else if (path->route != ROUTE_ELECTION && request->query != NULL &&
+               request->query[0] != '\0') {
         http_problem(reply, 400, "bad query: this path takes no query parameters");
+    } else if (path->route == ROUTE_ELECTION &&
+               !http_query_parse(query, request->query, &problem)) {
+        http_problem(reply, 400, problem);
     } else {
         return false;
     }
     return true;
 }
 
-static void answer_one(struct http_api *api, const struct http_path *path,
+/* A change that the asker does not know of is answered at once. */
+static bool wants_to_wait(const struct httpd_request *request, const struct http_query *query,
+                          const struct board_entry *entry) {
+    return request->hold == NULL && query->has_index && query->index == entry->view.index &&
+           query->wait_ns > 0;
+}
+
+static void answer_election(struct http_api *api, const struct httpd_request *request,
+                            const struct http_query *query, struct board_entry *entry,
+                            struct httpd_reply *reply) {
+    bool wait = wants_to_wait(request, query, entry);
+    if (wait && waiters_add(&api->waiters, entry, query->wait_ns, reply)) {
+        return;
+    }
+    http_answer_election(reply, api->board, entry, false);
+    if (wait) {
+        httpd_reply_header(reply, "Retry-After", "1"); /* there is no room to wait */
+    }
+}
+
+static void answer_one(struct http_api *api, const struct httpd_request *request,
+                       const struct http_path *path, const struct http_query *query,
                        struct httpd_reply *reply) {
     enum board_find_error why = BOARD_FOUND;
     struct board_entry *entry = board_find(api->board, path->name, strlen(path->name), &why);
@@ -78,18 +109,21 @@ static void answer_one(struct http_api *api, const struct http_path *path,
         http_problem(reply, 404, "there is no such election here: /v1/elections lists them");
     } else if (path->route == ROUTE_ROOT) {
         http_answer_name(reply, api->board, entry);
+    } else if (path->route == ROUTE_LEADER) {
+        http_answer_election(reply, api->board, entry, true);
     } else {
-        http_answer_election(reply, api->board, entry, path->route == ROUTE_LEADER);
+        answer_election(api, request, query, entry, reply);
     }
 }
 
 static void answer(struct http_api *api, const struct httpd_request *request,
                    struct httpd_reply *reply) {
     struct http_path path = {.route = ROUTE_UNKNOWN};
+    struct http_query query = {.has_index = false};
     if (!request->too_long) {
         http_path_parse(&path, request->path);
     }
-    if (refuse(api, request, &path, reply)) {
+    if (refuse(api, request, &path, &query, reply)) {
         return;
     }
     if (request->method == HTTPD_OPTIONS) {
@@ -104,7 +138,7 @@ static void answer(struct http_api *api, const struct httpd_request *request,
     } else if (path.route == ROUTE_SERVER) {
         http_problem(reply, 400, "\"*\" is for OPTIONS only");
     } else {
-        answer_one(api, &path, reply);
+        answer_one(api, request, &path, &query, reply);
     }
 }
 
@@ -112,6 +146,9 @@ static void handle(void *context, const struct httpd_request *request, struct ht
     struct http_api *api = context;
     httpd_reply_header(reply, "Cache-Control", "no-store");
     answer(api, request, reply);
+    if (reply->hold != NULL) {
+        return; /* it is counted when it is answered */
+    }
     api->counters->api_requests[LISTENER_HTTP][counter_code_of(reply->status)]++;
 }
 
@@ -126,6 +163,7 @@ struct http_api *http_create(const struct http_setup *setup, struct error *error
         .host = setup->address->host,
         .port = setup->address->port,
         .connection_limit = CONNECTION_LIMIT,
+        .hold_limit = WAITERS_LIMIT,
         .request_ms = REQUEST_MS,
         .idle_ms = IDLE_MS,
         .handle = handle,
@@ -136,6 +174,8 @@ struct http_api *http_create(const struct http_setup *setup, struct error *error
         free(api);
         return NULL;
     }
+    waiters_init(&api->waiters, setup->loop, setup->board, setup->counters);
+    api->waiters.httpd = api->httpd;
     api->loopback = httpd_is_loopback(api->httpd);
     if (!api->loopback) {
         setup->board->process_warnings |= WARNING_LISTENER_EXPOSED;
@@ -153,16 +193,23 @@ uint16_t http_port(const struct http_api *api) {
     return httpd_port(api->httpd);
 }
 
-static void on_closed(void *context) {
-    struct http_api *api = context;
+static void on_waiters_closed(uv_handle_t *handle) {
+    struct waiters *waiters = handle->data;
+    struct http_api *api =
+        (struct http_api *)((char *)waiters - offsetof(struct http_api, waiters));
     void (*closed)(void *context) = api->closed;
     void *closed_context = api->context;
     free(api);
     closed(closed_context);
 }
 
+static void on_httpd_closed(void *context) {
+    struct http_api *api = context;
+    waiters_finish(&api->waiters, on_waiters_closed);
+}
+
 void http_close(struct http_api *api, void (*closed)(void *context), void *context) {
     api->closed = closed;
     api->context = context;
-    httpd_close(api->httpd, on_closed, api);
+    httpd_close(api->httpd, on_httpd_closed, api);
 }

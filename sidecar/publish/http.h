@@ -9,7 +9,8 @@
 #include <uv.h>
 
 /* The application's HTTP API: /v1/elections, /v1/elections/NAME[/leader], /v1/leader and /. It
- * changes nothing. Its own connection limit. */
+ * changes nothing. An election's path with ?index=N&wait=TIME waits for a change. Its own
+ * connection limit, and one of its own for those who wait. */
 struct http_api;
 
 struct http_setup {

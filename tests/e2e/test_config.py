@@ -28,6 +28,7 @@ WRONG = {
     "http": ["4040", "localhost:99999", "localhost:", "example.org:80", ":x", "[::1"],
     "health": ["4041", ":99999", "x"],
     "socket": ["relative/path", "/" + "x" * 107],
+    "page-dir": ["relative/path", "OFF"],
     "socket-mode": ["999", "rw", "0o660", "7777777"],
     "redis-wait-replicas": ["-1", "101", "x", "1.5"],
     "tls-ca": ["/nonexistent/ca.pem"],

@@ -171,7 +171,7 @@ def test_a_full_pipe_on_stderr_does_not_stop_the_sidecar(start, folder):
     end, write = os.pipe()
     with subprocess.Popen([GAVEL, "run", "--store", "redis://127.0.0.1:1", "--election", "x",
                            "--ttl", "300ms", "--http", "off", "--health", "off", "--socket",
-                           folder + "/full.sock", "--log-level", "debug"],
+                           folder + "/full.sock", "--page-dir", "off", "--log-level", "debug"],
                           env=clean_env(), stderr=write) as process:
         os.set_blocking(write, False)
         try:

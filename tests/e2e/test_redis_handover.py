@@ -33,7 +33,8 @@ def test_a_handover_waits_for_the_validity_that_was_handed_out(start, sample):
 
 
 def test_without_readers_a_handover_is_at_once(start):
-    a = start("pod-a", "--ttl", "10s", "--mode", "efficiency")
+    """Without a shared page too: nobody can know who has read that."""
+    a = start("pod-a", "--ttl", "10s", "--mode", "efficiency", "--page-dir", "off")
     wait_until(lambda: a.metrics().get('gavel_leader{election="a"}') == 1)
     b = start("pod-b", "--ttl", "10s", "--mode", "efficiency")
     b.wait_state("follower")

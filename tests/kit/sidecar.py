@@ -71,6 +71,7 @@ class Sidecar:
         self.binary = binary
         self.prefix = list(prefix)
         self.socket_path = os.path.join(self.folder, identity[:20] + ".sock")
+        self.page_dir = os.path.join(self.folder, identity[:20] + ".pages")
         self.process = None
         self.restarts = -1
         self.start()
@@ -79,7 +80,17 @@ class Sidecar:
         elections = [x for e in self.elections for x in ("--election", e)]
         return [*self.prefix, self.binary, "run", "--store", self.store, "--identity",
                 self.identity, "--socket", self.socket_path, "--http", self.http, "--health",
-                self.health, *elections, *self.options]
+                self.health, *self.page_options(), *elections, *self.options]
+
+    def page_options(self):
+        """Its own folder for the shared pages; made here."""
+        if "--page-dir" in self.options or "GAVEL_PAGE_DIR" in self.env:
+            return []
+        os.makedirs(self.page_dir, exist_ok=True)
+        return ["--page-dir", self.page_dir]
+
+    def page_path(self, election="a"):
+        return os.path.join(self.page_dir, election + ".lease")
 
     def start(self):
         self.restarts += 1

@@ -21,7 +21,9 @@ USES = {
     "sidecar/base": {"base", "election", "config/config.h"},
     "sidecar/config": {"config", "base", "election", "store/store.h"},
     "sidecar/store": {"store", "base", "election"},
-    "sidecar/publish": {"publish", "base", "election", "config/config.h"},
+    "sidecar/publish": {"publish", "base", "election", "config/config.h", "config/duration.h",
+                        "clients/c/gavel_page.h"},
+    "sidecar/clients": set(),
     "health": {"health", "base", "election", "config/config.h", "publish/board.h",
                "store/store.h"},
 }

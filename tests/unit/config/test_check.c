@@ -135,7 +135,14 @@ static void a_short_drain_is_a_warning(void **state) {
     assert_int_equal(l.report.warnings.count, 1);
     assert_true(has_line(&l.report.warnings, "--drain is shorter"));
     unload(&l);
+    load_with(&l, WORDS("--drain=2s", "--valid-for=2s", "--page-dir=off"), NO_WORDS);
+    assert_int_equal(l.report.warnings.count, 0);
+    unload(&l);
+    /* What is read from a page as the drain begins is waited for as well. */
     load_with(&l, WORDS("--drain=2s", "--valid-for=2s"), NO_WORDS);
+    assert_true(has_line(&l.report.warnings, "--drain is shorter"));
+    unload(&l);
+    load_with(&l, WORDS("--drain=2050ms", "--valid-for=2s"), NO_WORDS);
     assert_int_equal(l.report.warnings.count, 0);
     unload(&l);
     load_with(&l, WORDS("--drain=none"), NO_WORDS);
@@ -207,8 +214,13 @@ static void no_runtime_directory(void **state) {
     }
     struct loaded l;
     l.result =
-        config_load(&l.config, 2, WORDS("--store=redis://h", "--election=a"), NO_WORDS, &l.report);
+        config_load(&l.config, 3, WORDS("--store=redis://h", "--election=a", "--page-dir=off"),
+                    NO_WORDS, &l.report);
     assert_one_error(&l, WORDS("--socket: ", "--socket PATH"));
+    unload(&l);
+    l.result = config_load(&l.config, 3, WORDS("--store=redis://h", "--election=a", "--socket=off"),
+                           NO_WORDS, &l.report);
+    assert_one_error(&l, WORDS("--page-dir: ", "--page-dir off"));
     unload(&l);
 }
 
@@ -237,15 +249,16 @@ static void the_default_folder_is_made(void **state) {
                            WORDS(variable), &l.report);
     assert_good(&l);
     assert_int_equal(access(folder, F_OK), -1); /* reading changes nothing */
-    assert_true(config_make_socket_folder(&l.config, &error));
+    assert_true(config_make_runtime_folder(&l.config, &error));
     assert_int_equal(rmdir(folder), 0);
     assert_int_equal(rmdir(root), 0);
-    assert_false(config_make_socket_folder(&l.config, &error));
+    assert_false(config_make_runtime_folder(&l.config, &error));
     assert_non_null(strstr(error.text, folder));
     unload(&l);
     /* A folder that was asked for has to be there. */
-    load_with(&l, WORDS("--socket=/tmp/gavel-test-none/x"), NO_WORDS);
-    assert_true(config_make_socket_folder(&l.config, &error));
+    load_with(&l, WORDS("--socket=/tmp/gavel-test-none/x", "--page-dir=/tmp/gavel-test-none"),
+              NO_WORDS);
+    assert_true(config_make_runtime_folder(&l.config, &error));
     assert_int_equal(access("/tmp/gavel-test-none", F_OK), -1);
     unload(&l);
 }

@@ -31,6 +31,8 @@ static void defaults(void **state) {
     assert_false(config->socket_off);
     assert_string_equal(config->socket_path, "/run/test/gavel.sock");
     assert_int_equal(config->socket_mode, 0660);
+    assert_false(config->page_dir_off);
+    assert_string_equal(config->page_dir, "/run/test");
     assert_null(config->store_user);
     assert_null(config->store_password);
     assert_true(config->log_json);
@@ -49,8 +51,8 @@ static void values_end_in_their_places(void **state) {
                "--election-namespace=ns", "--ttl=20s", "--margin", "3s", "--wait=1m",
                "--mode=efficiency", "--on-renew-failure=step-down", "--valid-for=1.5s",
                "--drain=none", "--token-floor=77", "--redis-wait-replicas=2", "--http=127.0.0.1:0",
-               "--health=off", "--socket=/tmp/s", "--socket-mode=0600", "--log-format=text",
-               "--log-level=error"),
+               "--health=off", "--socket=/tmp/s", "--socket-mode=0600", "--page-dir=/tmp/p",
+               "--log-format=text", "--log-level=error"),
          NO_WORDS);
     assert_good(&l);
     const struct config *config = &l.config;
@@ -69,6 +71,7 @@ static void values_end_in_their_places(void **state) {
     assert_true(config->health.off);
     assert_string_equal(config->socket_path, "/tmp/s");
     assert_int_equal(config->socket_mode, 0600);
+    assert_string_equal(config->page_dir, "/tmp/p");
     assert_false(config->log_json);
     assert_int_equal(config->log_level, LOG_ERROR);
     unload(&l);
@@ -270,6 +273,7 @@ static void every_value_is_shown_with_its_origin(void **state) {
         "health            :4041  (default)\n",
         "socket            /run/test/gavel.sock  (default)\n",
         "socket-mode       0660  (default)\n",
+        "page-dir          /run/test  (default)\n",
         "log-level         info  (default)\n",
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {

@@ -58,6 +58,7 @@ static const struct samples samples[OPTION_COUNT] = {
     [OPTION_SOCKET_MODE] = {.good = {"0660", "0600", "0777", "660"},
                             .wrong = {"0o660", "rw", "0400", "0577", "01777", "888", "66",
                                       "00000660"}},
+    [OPTION_PAGE_DIR] = {.good = {"/run/gavel", "/", "off"}, .wrong = {"pages", "./x", "OFF"}},
     [OPTION_LOG_FORMAT] = {.good = {"json", "text"}, .wrong = {"xml", "JSON"}},
     [OPTION_LOG_LEVEL] = {.good = {"debug", "info", "warn", "error"}, .wrong = {"warning", "0"}},
 };
