@@ -43,6 +43,10 @@ struct config {
     bool step_down;
     uint64_t token_floor;
 
+    bool require_app;
+    int64_t app_timeout_ns; /* 0: off */
+    char *app_check;        /* a URL; NULL: off */
+
     struct listen_address http;
     struct listen_address health;
     bool socket_off;

@@ -146,6 +146,7 @@ static void app_attaches(struct step *step) {
 static void app_ends(struct step *step, bool by_peer) {
     struct election *election = step->election;
     bool known = by_peer && !election->app_cut;
+    election->app_required = true;
     election->app_attached = false;
     election->app_hung = false;
     if (known) {

@@ -209,13 +209,14 @@ static void after_a_loss_done_lets_it_try_at_once(void **state) {
     struct driver driver;
     start(&driver);
     uint64_t token = driver.election.view.token;
+    int64_t until_ns = driver.handouts.app_until_ns;
     driver_step(&driver, (struct election_event){
                              .type = EVENT_LOST,
                              .reply = {.outcome = OUTCOME_NO, .reason = REASON_RENEWAL_REFUSED}});
     driver_app(&driver, APP_DONE, token);
     driver_sleep_to_op(&driver);
     assert_true(driver.asked.take);
-    assert_true(driver.now.boot_ns < driver.handouts.app_until_ns);
+    assert_true(driver.now.boot_ns < until_ns);
 }
 
 static void stands_only_while_one_is_attached(void **state) {
