@@ -33,10 +33,11 @@ struct supervisor {
 
     struct client client;
     bool connected;
-    bool answered;         /* "ok" has come: attached */
-    int64_t reconnect_ns;  /* when to try again */
-    int64_t give_up_ns;    /* without ever having been attached */
-    int64_t beat_every_ns; /* 0: none is wanted */
+    bool answered;              /* "ok" has come: attached */
+    int64_t reconnect_ns;       /* when to try again */
+    int64_t give_up_ns;         /* without ever having been attached */
+    enum client_result failure; /* why there is no sidecar yet */
+    int64_t beat_every_ns;      /* 0: none is wanted */
     int64_t beat_ns;
 
     struct children children;
@@ -48,7 +49,7 @@ struct supervisor {
     bool stopping;       /* it was asked to end */
     bool lost;           /* ... because leadership is over, or was about to be */
     uint64_t revoked;    /* owed: "done" with this token; 0: nothing */
-    int asked_to_end;    /* a signal came while nothing ran */
+    bool asked_to_end;   /* by a signal that was passed on */
 };
 
 static int64_t real_now_ns(void) {
@@ -183,22 +184,23 @@ static bool listen_to_sidecar(struct supervisor *supervisor, int *status) {
 
 static bool connect_again(struct supervisor *supervisor, int *status) {
     int64_t now_ns = client_now_ns();
+    if (now_ns >= supervisor->give_up_ns) {
+        complain(supervisor->arguments->socket, client_result_text(supervisor->failure));
+        *status = EXIT_GAVEL;
+        return false;
+    }
     if (supervisor->connected || supervisor->children.group != 0 ||
         now_ns < supervisor->reconnect_ns) {
         return true;
     }
     supervisor->reconnect_ns = now_ns + RECONNECT_NS;
-    enum client_result result =
+    supervisor->failure =
         client_connect(&supervisor->client, supervisor->arguments->socket, now_ns + RECONNECT_NS);
-    if (result == CLIENT_OK) {
+    if (supervisor->failure == CLIENT_OK) {
         supervisor->connected = true;
+        supervisor->failure = CLIENT_TIMEOUT; /* unless it answers */
+        supervisor->token = 0; /* what was told on another connection ended with it */
         say(supervisor, "attach", supervisor->arguments->name);
-        return true;
-    }
-    if (now_ns >= supervisor->give_up_ns) {
-        complain(supervisor->arguments->socket, client_result_text(result));
-        *status = EXIT_GAVEL;
-        return false;
     }
     return true;
 }
@@ -208,8 +210,10 @@ static bool after_command(struct supervisor *supervisor, int *status) {
     bool own_end = !supervisor->lost;
     supervisor->stopping = supervisor->lost = false;
     supervisor->rest_ns = NEVER_NS;
-    if (own_end || supervisor->asked_to_end != 0 || supervisor->arguments->once) {
-        say(supervisor, XX, "");
+    if (own_end || supervisor->asked_to_end || supervisor->arguments->once) {
+        if (own_end) {
+            say(supervisor, "resign", "");
+        }
         *status = own_end ? supervisor->children.status : EXIT_LOST;
         return false;
     }
@@ -307,7 +311,8 @@ static bool take_signals(struct supervisor *supervisor, int *status) {
             continue;
         }
         if (supervisor->children.group != 0) {
-            supervisor->asked_to_end = ends_us(number) ? number : supervisor->asked_to_end;
+            /* Not SIGHUP: to many programs it says "read your settings again". */
+            supervisor->asked_to_end |= number == SIGTERM || number == SIGINT;
             children_signal(&supervisor->children, number);
         } else if (ends_us(number)) {
             *status = 128 + number;
