@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ROUNDS_MOST 64 /* of killing: each finds what the one before has left */
 #define FOUND_MOST 1024
 
 bool children_adopt(void) {
@@ -72,7 +71,25 @@ void children_signal(const struct children *children, int number) {
     }
 }
 
-/* The parent of a process, by /proc; 0: it has gone. */
+/* What killing has found so far; the first one is this process. */
+struct found {
+    pid_t processes[FOUND_MOST];
+    size_t count;
+};
+
+static void find(struct found *found, pid_t process) {
+    for (size_t i = 0; i < found->count; i++) {
+        if (found->processes[i] == process) {
+            return;
+        }
+    }
+    if (process > 0 && found->count < FOUND_MOST) {
+        found->processes[found->count++] = process;
+        (void)kill(process, SIGKILL);
+    }
+}
+
+/* The parent of a process; 0: it has gone. */
 static pid_t parent_of(pid_t process) {
     char path[64];
     char text[512];
@@ -93,45 +110,64 @@ static pid_t parent_of(pid_t process) {
     return parent;
 }
 
-static bool contains(const pid_t *found, size_t count, pid_t process) {
-    for (size_t i = 0; i < count; i++) {
-        if (found[i] == process) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Adds those whose parent is among the found; returns how many there are now. */
-static size_t add_children(pid_t *found, size_t count) {
+/* Every process on the host is looked at: where the kernel lists no children. */
+static void find_everywhere(struct found *found, pid_t parent) {
     DIR *folder = opendir("/proc");
     const struct dirent *entry;
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
         pid_t process = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (process > 0 && count < FOUND_MOST && !contains(found, count, process) &&
-            contains(found, count, parent_of(process))) {
-            found[count++] = process;
+        if (process > 0 && parent_of(process) == parent) {
+            find(found, process);
         }
     }
     if (folder != NULL) {
         (void)closedir(folder);
     }
-    return count;
 }
 
+/* Those that one thread has started, or has adopted. False: the kernel does not tell. */
+static bool find_of_thread(struct found *found, pid_t parent, const char *thread) {
+    char path[96];
+    int process;
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%.16s/children", (int)parent, thread);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return false;
+    }
+    while (fscanf(file, "%d", &process) == 1) {
+        find(found, process);
+    }
+    (void)fclose(file);
+    return true;
+}
+
+static void find_children(struct found *found, pid_t parent) {
+    char path[64];
+    bool known = false;
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)parent);
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        known = (entry->d_name[0] != '.' && find_of_thread(found, parent, entry->d_name)) || known;
+    }
+    if (folder != NULL) {
+        (void)closedir(folder);
+        if (!known && kill(parent, 0) == 0) {
+            find_everywhere(found, parent);
+        }
+    }
+}
+
+/* Who loses its parent meanwhile is adopted by us: so ours are looked for until none is new. */
 void children_kill(const struct children *children) {
-    pid_t found[FOUND_MOST] = {getpid()};
-    size_t count = 1;
+    struct found found = {.processes = {getpid()}, .count = 1};
     children_signal(children, SIGKILL);
-    for (int round = 0; round < ROUNDS_MOST; round++) {
-        size_t more = add_children(found, count);
-        for (size_t i = count; i < more; i++) {
-            (void)kill(found[i], SIGKILL);
+    size_t before = 0;
+    while (found.count > before) {
+        before = found.count;
+        for (size_t i = 0; i < found.count; i++) {
+            find_children(&found, found.processes[i]);
         }
-        if (more == count) {
-            return;
-        }
-        count = more;
     }
 }
 

@@ -340,9 +340,10 @@ static bool prepare(struct supervisor *supervisor) {
 
 static int supervise(struct supervisor *supervisor) {
     int status = EXIT_GAVEL;
-    while (connect_again(supervisor, &status) && listen_to_sidecar(supervisor, &status) &&
-           look_after_command(supervisor, &status) && start_command(supervisor, &status) &&
-           take_signals(supervisor, &status)) {
+    /* Signals first: what SIGCHLD tells of is then looked for before the next sleep. */
+    while (take_signals(supervisor, &status) && connect_again(supervisor, &status) &&
+           listen_to_sidecar(supervisor, &status) && look_after_command(supervisor, &status) &&
+           start_command(supervisor, &status)) {
         beat(supervisor);
         struct pollfd wanted[] = {
             {.fd = supervisor->signals, .events = POLLIN},
