@@ -94,6 +94,7 @@ static void ask(struct world *world, struct host *host) {
     int64_t end_ns = sim_clock_reach(&host->boot, answer.deadline_ns);
     if (app->token != answer.token) {
         app->token = answer.token;
+        app->owes = host->app_known.attached;
         app->until_ns = 0;
         memcpy(app->nonce, host->book.nonce, NONCE_BYTES);
     }
@@ -261,7 +262,7 @@ void apps_message(struct world *world, struct host *host, const struct message *
             return;
         }
         if (message->word == APP_ATTACHED) {
-            app->owes = app->joined = true;
+            app->joined = true;
         }
         hear(world, host, message);
     }
