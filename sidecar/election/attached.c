@@ -10,6 +10,10 @@
 
 #define SHRINKS_NS (10 * NS_PER_MS) /* what is worth telling again */
 
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
 static void app_clear(struct step *step) {
     struct election *election = step->election;
     election->app_token = 0;
@@ -87,7 +91,9 @@ static int64_t app_stop_by_ns(const struct step *step) {
     if (election->app_until_ns <= step->now_ns || (election->grant == GRANT_HELD && doubt)) {
         return step->now_ns;
     }
-    return election->app_until_ns; /* lost: the promise that it had, no more */
+    /* Lost: the promise that it had, no more; and less where the wall clock has run past it. */
+    int64_t by_ns = election->app_revoked ? election->app_stop_ns : election->app_until_ns;
+    return step->held ? least(by_ns, step->held_until_ns) : by_ns;
 }
 
 static void app_revoke(struct step *step, int64_t by_ns) {

@@ -378,6 +378,8 @@ struct election_actions election_step(struct election *election,
     if (event->handouts.app_until_ns > election->app_until_ns) {
         election->app_until_ns = event->handouts.app_until_ns;
     }
+    step.held = election->grant == GRANT_HELD;
+    step.held_until_ns = step.now_ns + lease_remaining_ns(&election->view.lease, event->now);
     check_lease(&step); /* first: an answer that comes too late must not find a live grant */
     dispatch(&step);
     check_lease(&step);

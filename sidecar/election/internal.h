@@ -9,8 +9,10 @@
 struct step {
     struct election *election;
     const struct election_event *event;
-    int64_t now_ns; /* BOOTTIME */
-    bool stalled;   /* woken later than a margin after the moment that was asked for */
+    int64_t now_ns;        /* BOOTTIME */
+    bool held;             /* a lease ran before this step ... */
+    int64_t held_until_ns; /* ... and was good until then, by both clocks */
+    bool stalled;          /* woken later than a margin after the moment that was asked for */
     struct election_actions actions;
 };
 

@@ -195,6 +195,9 @@ static void a_loss_leaves_it_what_it_was_promised(void **state) {
                              .reply = {.outcome = OUTCOME_NO, .reason = REASON_RENEWAL_REFUSED}});
     assert_true(driver.last.revoke);
     assert_int_equal(driver.last.revoke_by_ns, until_ns);
+    driver_pass(&driver, 1 * MS);
+    driver_tick(&driver);
+    assert_false(driver.last.revoke); /* told once */
     driver_sleep_to_op(&driver);
     assert_int_equal(driver.op, OP_ACQUIRE);
     assert_false(driver.asked.take); /* it still works under the last grant */
@@ -202,6 +205,19 @@ static void a_loss_leaves_it_what_it_was_promised(void **state) {
     driver_sleep_to_op(&driver);
     assert_int_equal(driver.now.boot_ns, until_ns);
     assert_true(driver.asked.take);
+}
+
+/* BOOTTIME stood with the VM: by the wall clock nothing is left of what it was promised. */
+static void a_loss_after_a_vm_pause_leaves_nothing(void **state) {
+    (void)state;
+    struct driver driver;
+    start(&driver);
+    driver.now.real_ns += 20 * S;
+    driver_step(&driver, (struct election_event){
+                             .type = EVENT_LOST,
+                             .reply = {.outcome = OUTCOME_NO, .reason = REASON_RENEWAL_REFUSED}});
+    assert_true(driver.last.revoke);
+    assert_int_equal(driver.last.revoke_by_ns, driver.now.boot_ns);
 }
 
 static void after_a_loss_done_lets_it_try_at_once(void **state) {
@@ -340,6 +356,7 @@ int main(void) {
         cmocka_unit_test(never_done_in_a_resignation_lapses),
         cmocka_unit_test(told_again_when_the_time_shrinks),
         cmocka_unit_test(a_loss_leaves_it_what_it_was_promised),
+        cmocka_unit_test(a_loss_after_a_vm_pause_leaves_nothing),
         cmocka_unit_test(after_a_loss_done_lets_it_try_at_once),
         cmocka_unit_test(stands_only_while_one_is_attached),
         cmocka_unit_test(attaching_ends_standing_back),
