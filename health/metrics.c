@@ -173,6 +173,14 @@ static bool listener_has_code(enum counter_listener listener, enum counter_code 
     return of_socket == (listener == LISTENER_SOCKET);
 }
 
+static void write_attached(struct page *page) {
+    family(page, "gavel_attached_apps", "gauge", "Applications that are attached: 0 or 1.");
+    for (size_t i = 0; i < page->board->count; i++) {
+        fprintf(page->out, "gavel_attached_apps{election=\"%s\"} %" PRIu64 "\n",
+                page->board->entries[i].name, page->counters->elections[i].attached_apps);
+    }
+}
+
 static void write_requests(struct page *page) {
     static const char *const names[LISTENER_COUNT] = {
         [LISTENER_HTTP] = "http", [LISTENER_HEALTH] = "health", [LISTENER_SOCKET] = "socket"};
@@ -189,6 +197,7 @@ static void write_requests(struct page *page) {
     }
     single(page, "gavel_watchers", "gauge", "Connections that watch an election.",
            (double)(page->counters->watchers + page->counters->waiters));
+    write_attached(page);
 }
 
 static void write_loop(struct page *page) {

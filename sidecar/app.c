@@ -82,6 +82,8 @@ static void settings_fill(struct app *app) {
                                              .drain_none = config->drain_none,
                                              .efficiency = config->efficiency,
                                              .step_down = config->step_down,
+                                             .require_app = config->require_app,
+                                             .app_check = config->app_check != NULL,
                                              .poll_ns = app->store_ops->poll_ns,
                                              .identity = config->identity};
 }
@@ -99,6 +101,8 @@ static void elections_init(struct app *app) {
         election_init(&election->core, &app->settings, first_index >> 16, now);
         uv_timer_init(&app->loop, &election->timer);
         election->timer.data = election;
+        uv_timer_init(&app->loop, &election->beat);
+        election->beat.data = election;
     }
 }
 
@@ -147,6 +151,7 @@ static bool start(struct app *app) {
     struct instant now = clock_now();
     app->clock_gap_ns = now.real_ns - now.boot_ns;
     heartbeat_arm(app);
+    app_check_start(app);
     for (size_t i = 0; i < app->board.count; i++) {
         app_tick_soon(&app->elections[i]);
     }

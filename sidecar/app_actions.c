@@ -80,17 +80,20 @@ void app_step(struct app_election *election, struct election_event *event) {
         return;
     }
     struct view before = election->core.view;
+    app->stepping = true;
     event->now = clock_now();
     event->handouts = board_handouts(&app->board, &app->board.entries[election->index], event->now);
     random_bytes(event->random, sizeof event->random);
     struct election_actions actions = election_step(&election->core, event);
 
     app_publish(election, &before, actions.changed); /* before the lock can change hands */
+    app_tell(election, &actions);
     if (actions.op != OP_NONE) {
         start_operation(election, &actions);
     }
     arm_timer(election, actions.wake_ns);
-    if (election->resign_asked) {
+    app->stepping = false;
+    if (election->resign_asked || election->noticed) {
         app_tick_soon(election); /* the timer was armed for that too */
     }
     if (actions.resigned && app->socket != NULL) {
@@ -103,6 +106,10 @@ void app_step(struct app_election *election, struct election_event *event) {
 
 void app_tick(struct app_election *election) {
     struct election_event event = {.type = EVENT_TICK};
+    if (election->noticed) {
+        election->noticed = false;
+        app_notices_take(election);
+    }
     if (election->resign_asked) {
         election->resign_asked = false;
         event.type = EVENT_RESIGN;

@@ -109,11 +109,13 @@ void app_close(struct app *app) {
     if (app->socket != NULL) {
         socket_close(app->socket, on_part_closed, app);
     }
+    app_check_close(app);
     if (app->store != NULL) {
         app->store_ops->close(app->store, on_part_closed, app);
     }
     for (size_t i = 0; i < app->board.count; i++) {
         uv_close((uv_handle_t *)&app->elections[i].timer, NULL);
+        uv_close((uv_handle_t *)&app->elections[i].beat, NULL);
     }
     for (size_t i = 0; i < app->signals_ready; i++) {
         uv_close((uv_handle_t *)&app->signals[i], NULL);

@@ -5,6 +5,7 @@
 
 #include "app.h"
 #include "base/counters.h"
+#include "base/http_probe.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "election/election.h"
@@ -21,6 +22,12 @@
 
 struct app;
 
+/* What was heard of the application in the middle of a step. */
+struct app_notices {
+    bool attached, gone, cut, hung, beats, resigns, healthy, unhealthy;
+    uint64_t done; /* the token; 0: none */
+};
+
 /* One election: its core, and what the loop keeps for it. */
 struct app_election {
     struct app *app;
@@ -30,6 +37,12 @@ struct app_election {
     int64_t op_started_ns; /* BOOTTIME */
     bool resign_asked;     /* taken up from the timer, never from inside the socket */
     bool finished;
+    struct app_notices notices;
+    bool noticed;        /* something in there waits for the timer */
+    uv_timer_t beat;     /* the application's next beat is due */
+    int64_t beat_due_ns; /* BOOTTIME */
+    bool suspected;      /* it is late: looked at once more */
+    bool hung;
     struct log_limit trouble_limit;
 };
 
@@ -51,6 +64,13 @@ struct app {
     struct http_api *http;
     struct health *health;
 
+    struct http_probe *probe; /* of --app-check; NULL: off */
+    bool app_well;            /* as the cores know it */
+    bool app_was_well;
+    unsigned check_failures; /* in a row */
+    unsigned check_successes;
+    struct log_limit check_limit;
+
     uv_signal_t signals[APP_SIGNALS];
     size_t signals_ready;
     uv_timer_t heartbeat;
@@ -63,6 +83,7 @@ struct app {
     int64_t clock_gap_ns;     /* REALTIME minus BOOTTIME at the last heartbeat */
 
     bool started;
+    bool stepping; /* a core is being stepped: no other step from within */
     bool draining;
     bool closing;
     size_t finished; /* elections that are drained */
@@ -87,6 +108,13 @@ void app_refresh_secrets(void *context);
 void app_board_init(struct app *app);
 void app_publish(struct app_election *election, const struct view *before, bool changed);
 bool app_listen(struct app *app);
+
+/* The application's side (app_attached.c): socket_setup.application, and what its check says. */
+void app_application(void *context, size_t election, enum app_event event, uint64_t token);
+void app_check_start(struct app *app);
+void app_check_close(struct app *app);
+void app_notices_take(struct app_election *election);
+void app_tell(struct app_election *election, const struct election_actions *actions);
 
 /* The end of the process, and what signals do (app_drain.c). */
 bool app_signals_start(struct app *app);

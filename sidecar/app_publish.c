@@ -113,6 +113,9 @@ bool app_listen(struct app *app) {
                                      .path = config->socket_path,
                                      .mode = config->socket_mode,
                                      .resign = app_resign,
+                                     .application = app_application,
+                                     .ttl_ns = config->ttl_ns,
+                                     .app_timeout_ns = config->app_timeout_ns,
                                      .context = app};
         app->socket = socket_create(&setup, &error);
         if (app->socket == NULL) {

@@ -49,6 +49,7 @@ enum counter_code counter_code_of(unsigned http_status);
 struct election_counters {
     uint64_t transitions[STATE_COUNT][REASON_COUNT]; /* to, reason */
     int64_t last_renewal_real_ns;                    /* 0: never */
+    uint64_t attached_apps;                          /* gauge */
 };
 
 struct counters {

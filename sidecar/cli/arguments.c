@@ -123,6 +123,10 @@ static int take_option(struct parser *parser, int argc, char **argv, int at) {
         parser->arguments->json = true;
         return 1;
     }
+    if (parser->arguments->takes_once && strcmp(argument, "--once") == 0) {
+        parser->arguments->once = true;
+        return 1;
+    }
     bool *seen = option_seen(parser, argument, length);
     if (seen == NULL) {
         complain(parser, "unknown option %s", text_quote(argument, quoted, sizeof quoted));
@@ -181,6 +185,10 @@ bool arguments_parse(struct arguments *arguments, int argc, char **argv, int *st
     struct parser parser = {.arguments = arguments};
     arguments->name = "";
     for (int at = 0; at < argc;) {
+        if (arguments->takes_command && strcmp(argv[at], "--") == 0) {
+            arguments->rest = argv + at + 1;
+            break;
+        }
         if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
             print_help(arguments);
             *status = 0;
@@ -191,6 +199,9 @@ bool arguments_parse(struct arguments *arguments, int argc, char **argv, int *st
         } else {
             take_name(&parser, argv[at++]);
         }
+    }
+    if (arguments->takes_command && (arguments->rest == NULL || arguments->rest[0] == NULL)) {
+        complain(&parser, "the command is missing: write -- CMD... at the end");
     }
     find_socket(&parser);
     if (parser.wrong) {

@@ -19,12 +19,16 @@ struct arguments {
     int64_t timeout_ns;   /* its default */
     bool takes_for;       /* --for leader|ready */
     bool takes_json;      /* --json */
+    bool takes_once;      /* --once */
+    bool takes_command;   /* -- CMD... */
 
     /* The result. */
     const char *name; /* "": the only election there is */
     char socket[SOCKET_PATH_BYTES];
     bool ready; /* --for ready */
     bool json;
+    bool once;
+    char **rest; /* the command, ended by NULL */
 };
 
 /* True: go on. False: end with *status (0 after --help, else 64). */

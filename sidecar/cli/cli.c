@@ -14,6 +14,7 @@ const struct cli_command cli_client_commands[] = {
     {"wait", "[--for leader|ready] [NAME]", "waits until this replica leads, or answers", cli_wait},
     {"status", "[--json] [NAME]", "shows all there is to know of an election", cli_status},
     {"resign", "[NAME]", "gives leadership up, and stands again later", cli_resign},
+    {"exec", "[--once] [NAME] -- CMD...", "runs CMD only while this replica leads", cli_exec},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -14,6 +14,7 @@ int cli_check(int argc, char **argv);
 int cli_wait(int argc, char **argv);
 int cli_status(int argc, char **argv);
 int cli_resign(int argc, char **argv);
+int cli_exec(int argc, char **argv);
 
 /* A program: its name and what it can do; one ends with a NULL name. */
 struct cli_command {

@@ -197,6 +197,22 @@ static void check_addresses(struct checker *checker) {
     blame(checker, health ? OPTION_HEALTH : OPTION_HTTP, error.text);
 }
 
+/* Applications attach to the socket. */
+static void check_application(struct checker *checker) {
+    const struct config *config = checker->config;
+    if (!config->socket_off || is_bad(checker, OPTION_SOCKET)) {
+        return;
+    }
+    if (config->require_app && !is_bad(checker, OPTION_REQUIRE_APP)) {
+        blame(checker, OPTION_REQUIRE_APP,
+              "applications attach to the socket, and --socket is off: leave one of them out");
+    }
+    if (config->app_timeout_ns > 0 && !is_bad(checker, OPTION_APP_TIMEOUT)) {
+        blame(checker, OPTION_APP_TIMEOUT,
+              "beats come over the socket, and --socket is off: leave one of them out");
+    }
+}
+
 /* One of user and password: `in_url` says that the URL carries one too. */
 static void check_credential(struct checker *checker, enum option_id id, bool local, bool in_url) {
     if (!is_given(checker, id) || is_bad(checker, id)) {
@@ -296,5 +312,6 @@ void config_check(struct config *config, char *const *environment, struct config
     check_times(&checker);
     check_addresses(&checker);
     check_tls_pair(&checker);
+    check_application(&checker);
     check_store(&checker);
 }

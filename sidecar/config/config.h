@@ -44,6 +44,10 @@ struct config {
     uint64_t token_floor;
     unsigned redis_wait_replicas;
 
+    bool require_app;
+    int64_t app_timeout_ns; /* 0: off */
+    char *app_check;        /* a URL; NULL: off */
+
     struct listen_address http;
     struct listen_address health;
     bool socket_off;

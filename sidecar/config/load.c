@@ -194,6 +194,9 @@ static int take_flag(struct loader *loader, int argc, char *const *argv, int at)
     if (option->secret && !given.file) {
         refuse_secret(loader, option);
         loader->config->settings[given.id].bad = true;
+    } else if (value == NULL && option->flag) {
+        given.value = "true";
+        give(loader, &given);
     } else if (value == NULL) {
         report_usage(loader->report, "%s: the value is missing: write %s %s", key, key,
                      given.file ? "PATH" : option->value);
@@ -328,6 +331,7 @@ void config_finish(struct config *config) {
     free(config->identity);
     free(config->socket_path);
     free(config->page_dir);
+    free(config->app_check);
     memory_free_secret(config->store_user);
     memory_free_secret(config->store_password);
     free(config->store_user_file);

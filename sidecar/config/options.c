@@ -13,6 +13,7 @@
 
 static const char *const modes[] = {"correctness", "efficiency", NULL};
 static const char *const on_failures[] = {"ride-out", "step-down", NULL};
+static const char *const no_yes[] = {"false", "true", NULL};
 static const char *const formats[] = {"text", "json", NULL};
 static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
 _Static_assert(LOG_DEBUG == 0 && LOG_ERROR == 3, "levels are indexed by enum log_level");
@@ -180,6 +181,35 @@ const struct option options[OPTION_COUNT] = {
                                     .target = AT(redis_wait_replicas),
                                     .least = 0,
                                     .most = 100},
+    [OPTION_REQUIRE_APP] = {.name = "require-app",
+                            .value = "true|false",
+                            .standard = "false",
+                            .help = "stand only while an application is attached to the socket; "
+                                    "--require-app alone means true",
+                            .flag = true,
+                            .take = take_switch,
+                            .show = show_switch,
+                            .target = AT(require_app),
+                            .choices = no_yes},
+    [OPTION_APP_TIMEOUT] = {.name = "app-timeout",
+                            .value = "TIME|off",
+                            .standard = "off",
+                            .help = "an attached application has to send a beat at least this "
+                                    "often; one that does not is hung: leadership is given away",
+                            .take = take_time_or_off,
+                            .show = show_time_or_off,
+                            .target = AT(app_timeout_ns),
+                            .least = 100 * NS_PER_MS,
+                            .most = HOUR_NS},
+    [OPTION_APP_CHECK] = {.name = "app-check",
+                          .value = "URL|off",
+                          .standard = "off",
+                          .help = "ask the application over HTTP each second, for at most a "
+                                  "second; 200 to 399 is good. Three failures in a row give "
+                                  "leadership away, three successes let it stand again",
+                          .take = take_app_check,
+                          .show = show_app_check,
+                          .target = AT(app_check)},
     [OPTION_HTTP] = {.name = "http",
                      .value = "ADDRESS|off",
                      .standard = "localhost:4040",

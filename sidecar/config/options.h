@@ -31,6 +31,9 @@ enum option_id {
     OPTION_DRAIN,
     OPTION_TOKEN_FLOOR,
     OPTION_REDIS_WAIT_REPLICAS,
+    OPTION_REQUIRE_APP,
+    OPTION_APP_TIMEOUT,
+    OPTION_APP_CHECK,
     OPTION_HTTP,
     OPTION_HEALTH,
     OPTION_SOCKET,
@@ -60,6 +63,7 @@ struct option {
     bool computed;   /* the default depends on other things: `standard` only describes it */
     bool repeatable; /* each value adds to those before */
     bool file_twin;  /* may also be read from a file */
+    bool flag;       /* may stand without a value, which means true */
     bool secret;     /* never on the command line, never shown */
     option_take *take;
     option_show *show;

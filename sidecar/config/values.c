@@ -1,5 +1,6 @@
 #include "config/values.h"
 
+#include "base/http_probe.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "config/address.h"
@@ -146,6 +147,27 @@ bool take_drain(const struct option *option, const char *text, struct config *co
         return false;
     }
     return true;
+}
+
+bool take_time_or_off(const struct option *option, const char *text, struct config *config,
+                      struct error *error) {
+    struct error why;
+    if (strcmp(text, "off") == 0) {
+        *(int64_t *)place(option, config) = 0;
+    } else if (!take_time(option, text, config, &why)) {
+        error_set(error, "%s; or off", why.text);
+        return false;
+    }
+    return true;
+}
+
+bool take_app_check(const struct option *option, const char *text, struct config *config,
+                    struct error *error) {
+    struct http_target target;
+    if (strcmp(text, "off") == 0) {
+        return true;
+    }
+    return http_target_parse(text, &target, error) && take_text(option, text, config, error);
 }
 
 bool take_floor(const struct option *option, const char *text, struct config *config,
@@ -309,6 +331,22 @@ void show_drain(const struct option *option, const struct config *config, FILE *
         (void)fputs("none", out);
     } else {
         show_time(option, config, out);
+    }
+}
+
+void show_time_or_off(const struct option *option, const struct config *config, FILE *out) {
+    if (*(const int64_t *)value(option, config) == 0) {
+        (void)fputs("off", out);
+    } else {
+        show_time(option, config, out);
+    }
+}
+
+void show_app_check(const struct option *option, const struct config *config, FILE *out) {
+    if (config->app_check == NULL) {
+        (void)fputs("off", out);
+    } else {
+        show_text(option, config, out);
     }
 }
 

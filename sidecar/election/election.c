@@ -20,6 +20,8 @@ void election_init(struct election *election, const struct election_config *conf
     election->view.valid_for_ns = config->valid_for_ns;
     election->view.since_real_ns = now.real_ns;
     election->view.index = first_index;
+    election->app_required = config->require_app;
+    election->app_unhealthy = config->app_check;
 }
 
 int64_t election_attempt_ns(const struct election_config *config) {
@@ -102,6 +104,7 @@ bool nonce_is_ours(const struct election *election, const unsigned char *nonce) 
 void grant_clear(struct election *election) {
     election->grant = GRANT_NONE;
     election->waits = false;
+    election->unproven = false;
     election->view.token = 0;
     memset(&election->view.lease, 0, sizeof election->view.lease);
 }
@@ -176,7 +179,7 @@ static void check_wait(struct step *step) {
 
 static void start_acquire(struct step *step) {
     struct election *election = step->election;
-    bool take = step->now_ns >= election->stand_back_until_ns;
+    bool take = app_stands(election, step->now_ns);
     if (election->grant == GRANT_NONE) {
         if (!MUTANT(NONCE_REUSED) || election->ended_count == 0) {
             memcpy(election->nonce, step->event->random, NONCE_BYTES);
@@ -201,7 +204,7 @@ static void start_release(struct step *step) {
     struct election *election = step->election;
     /* Once the lease has run out, finding our nonce proves nothing about the time since. */
     bool mark = lease_remaining_ns(&election->view.lease, step->event->now) > 0 &&
-                grant_wait_is_over(election, step->now_ns) &&
+                grant_wait_is_over(election, step->now_ns) && !election->unproven &&
                 leaving_may_release(election, step->now_ns);
     step->actions.op = OP_RELEASE;
     step->actions.clean = mark || MUTANT(CLEAN_ALWAYS);
@@ -228,7 +231,7 @@ static void start_operation(struct step *step) {
         break;
     case GRANT_RETURNING:
         if (!leaving_may_release(election, step->now_ns)) {
-            election->next_op_ns = election->handed_out_until_ns;
+            election->next_op_ns = leaving_release_at_ns(election);
             return;
         }
         start_release(step);
@@ -268,8 +271,8 @@ static void plan_wake(struct step *step) {
         if (election->leave_by_ns > step->now_ns || election->leaving == LEAVING_EXIT) {
             wake_at(step, election->leave_by_ns);
         }
-        if (election->handed_out_until_ns > step->now_ns) {
-            wake_at(step, election->handed_out_until_ns);
+        if (leaving_release_at_ns(election) > step->now_ns) {
+            wake_at(step, leaving_release_at_ns(election));
         }
     }
     if (election->op != OP_NONE) {
@@ -304,7 +307,7 @@ static void step_wake(struct step *step) {
         election->wake_clean = step->event->clean;
         return;
     }
-    if (election->grant != GRANT_NONE || step->now_ns < election->stand_back_until_ns) {
+    if (election->grant != GRANT_NONE || !app_stands(election, step->now_ns)) {
         return;
     }
     int64_t soon_ns = step_soon_ns(step, step->event->clean);
@@ -338,6 +341,9 @@ static void dispatch(struct step *step) {
     case EVENT_DRAIN:
         step_leave(step, LEAVING_EXIT, REASON_DRAINING);
         break;
+    case EVENT_APP:
+        step_app(step);
+        break;
     }
 }
 
@@ -369,10 +375,16 @@ struct election_actions election_step(struct election *election,
     if (event->handouts.until_ns > election->handed_out_until_ns) {
         election->handed_out_until_ns = event->handouts.until_ns;
     }
+    if (event->handouts.app_until_ns > election->app_until_ns) {
+        election->app_until_ns = event->handouts.app_until_ns;
+    }
+    step.held = election->grant == GRANT_HELD;
+    step.held_until_ns = step.now_ns + lease_remaining_ns(&election->view.lease, event->now);
     check_lease(&step); /* first: an answer that comes too late must not find a live grant */
     dispatch(&step);
     check_lease(&step);
     check_wait(&step);
+    step_app_progress(&step);
     step_leaving_progress(&step);
     check_silence(&step);
     start_operation(&step);

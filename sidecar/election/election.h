@@ -17,6 +17,8 @@ struct election_config {
     bool drain_none;      /* release at once: the application is known to have stopped */
     bool efficiency;      /* leads at once, an overlap is acceptable */
     bool step_down;       /* the first renewal that is not answered ends the lease */
+    bool require_app;     /* stands only while an application is attached */
+    bool app_check;       /* stands only while the application answers; at first it does not */
     int64_t poll_ns;      /* the longest sleep of a follower; 0: ttl/3 */
     const char *identity; /* ours, as others may show it; never decides anything */
 };
@@ -32,6 +34,20 @@ enum election_event_type {
     EVENT_LOST,   /* the store knows that our lock is gone */
     EVENT_RESIGN, /* an operator asks to give leadership away, the process stays */
     EVENT_DRAIN,  /* the process is asked to end */
+    EVENT_APP,    /* something about the application, enum app_event */
+};
+
+/* What becomes of the application that leadership is tied to. */
+enum app_event {
+    APP_ATTACHED,
+    APP_GONE,    /* it ended the attachment: it has stopped */
+    APP_CUT,     /* the sidecar ended the attachment: nobody knows */
+    APP_HUNG,    /* it has missed its beat: nobody knows */
+    APP_BEATS,   /* ... and is heard of again */
+    APP_DONE,    /* it has stopped working under `token` */
+    APP_RESIGNS, /* it has stopped, and gives leadership away */
+    APP_HEALTHY, /* it answers the check */
+    APP_UNHEALTHY,
 };
 
 /* One input, with its time in it. */
@@ -42,6 +58,8 @@ struct election_event {
     unsigned char random[RANDOM_BYTES]; /* fresh for every event */
     struct store_reply reply;           /* ACQUIRED, RENEWED, RELEASED, LOST */
     bool clean;                         /* WAKE: released with the clean mark */
+    enum app_event app;                 /* APP */
+    uint64_t token;                     /* APP_DONE */
 };
 
 /* What the host has to do, in this order: publish, then the operation. */
@@ -59,6 +77,10 @@ struct election_actions {
     bool resigned;              /* a resignation is complete */
     bool finished;              /* drained: the process may end */
     bool left_to_lapse;         /* finished without releasing: the lease runs out by itself */
+    bool revoke;                /* tell the attached application to stop ... */
+    uint64_t revoke_token;      /* ... working under this token ... */
+    int64_t revoke_by_ns;       /* ... by this moment of BOOTTIME; now or before: at once */
+    bool app_stopped;           /* forget handouts.app_until_ns: it ended with the application */
     int64_t wake_ns;            /* BOOTTIME of the next EVENT_TICK; NEVER_NS: none needed */
 };
 
@@ -89,6 +111,18 @@ struct election {
     enum election_leaving leaving;
     int64_t leave_by_ns; /* a drain's end */
     int64_t stand_back_until_ns;
+    bool stands_back; /* ... when this resignation is complete */
+    bool unproven;    /* the application was not waited for: no mark for this grant */
+
+    bool app_required; /* stands only while an application is attached */
+    bool app_attached;
+    bool app_hung;
+    bool app_unhealthy;
+    bool app_cut;         /* whoever works under app_token is no longer attached */
+    bool app_revoked;     /* told to stop by app_stop_ns */
+    uint64_t app_token;   /* an application may work under this grant; 0: none does */
+    int64_t app_until_ns; /* ... for as long as this: its validity */
+    int64_t app_stop_ns;
 
     int64_t next_op_ns;  /* when the next operation is due */
     int64_t op_given_ns; /* when the newest one was handed to the store */

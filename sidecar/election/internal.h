@@ -9,8 +9,10 @@
 struct step {
     struct election *election;
     const struct election_event *event;
-    int64_t now_ns; /* BOOTTIME */
-    bool stalled;   /* woken later than a margin after the moment that was asked for */
+    int64_t now_ns;        /* BOOTTIME */
+    bool held;             /* a lease ran before this step ... */
+    int64_t held_until_ns; /* ... and was good until then, by both clocks */
+    bool stalled;          /* woken later than a margin after the moment that was asked for */
     struct election_actions actions;
 };
 
@@ -51,6 +53,19 @@ void step_leave(struct step *step, enum election_leaving kind, enum election_rea
 void step_leaving_progress(struct step *step);
 /* P4: whatever was promised to readers has run out, or they are known to have stopped. */
 bool leaving_may_release(const struct election *election, int64_t now_ns);
+/* ... by time alone; NEVER_NS: not. */
+int64_t leaving_release_at_ns(const struct election *election);
+
+/* The attached application (attached.c). */
+void step_app(struct step *step);
+/* It joins a grant that leads, and is told to stop when that is over. */
+void step_app_progress(struct step *step);
+/* It may still work under an earlier grant. */
+bool app_may_be_at_work(const struct election *election, int64_t now_ns);
+/* Whether this candidate may try for the lock at all. */
+bool app_stands(const struct election *election, int64_t now_ns);
+/* From when on the lock may be given back, as far as the application goes; NEVER_NS: not yet. */
+int64_t app_release_at_ns(const struct election *election);
 
 /* Composes view.holder from a NO (holder.c). */
 void step_holder(struct step *step, const struct store_reply *reply);

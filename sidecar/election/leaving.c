@@ -11,7 +11,15 @@ bool leaving_may_release(const struct election *election, int64_t now_ns) {
         return true;
     }
     bool stopped = election->config->drain_none && election->leaving == LEAVING_EXIT;
-    return stopped || now_ns >= election->handed_out_until_ns;
+    if (MUTANT(APP_DRAIN_RELEASES) && now_ns >= election->leave_by_ns) {
+        return now_ns >= election->handed_out_until_ns;
+    }
+    return stopped || now_ns >= leaving_release_at_ns(election);
+}
+
+int64_t leaving_release_at_ns(const struct election *election) {
+    int64_t app_ns = app_release_at_ns(election);
+    return app_ns > election->handed_out_until_ns ? app_ns : election->handed_out_until_ns;
 }
 
 /* `--drain none` says that the application has ended when SIGTERM comes; it says nothing of a
@@ -30,6 +38,7 @@ void step_leave(struct step *step, enum election_leaving kind, enum election_rea
         return;
     }
     election->leaving = kind;
+    election->stands_back = kind == LEAVING_RESIGN;
     election->leave_by_ns = step->now_ns + drain_time_ns(election->config, kind);
     if (election->grant == GRANT_HELD) {
         step_move(step, STATE_RESIGNING, reason);
@@ -56,6 +65,9 @@ static void leaving_complete(struct step *step) {
     }
     if (election->leaving == LEAVING_RESIGN) {
         step->actions.resigned = true;
+    }
+    if (election->stands_back) {
+        election->stands_back = false;
         election->stand_back_until_ns = step->now_ns + election_wait_ns(election);
     }
     election->leaving = LEAVING_NO;

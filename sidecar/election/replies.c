@@ -176,6 +176,10 @@ static void acquired_no(struct step *step) {
         election->stand_back_until_ns < election->next_op_ns) {
         election->next_op_ns = election->stand_back_until_ns;
     }
+    if (app_may_be_at_work(election, step->now_ns) &&
+        election->app_until_ns < election->next_op_ns) {
+        election->next_op_ns = election->app_until_ns;
+    }
 }
 
 static void note_trouble(struct step *step) {

@@ -28,8 +28,9 @@ struct view {
  * event: a lock is not given away while a validity that was handed out still runs.
  */
 struct handouts {
-    int64_t until_ns;   /* BOOTTIME, the latest end of any validity handed out */
-    int64_t doubted_ns; /* BOOTTIME at which a reader found REALTIME run out; 0: none */
+    int64_t until_ns;     /* BOOTTIME, the latest end of any validity handed out */
+    int64_t app_until_ns; /* the same for the attached application alone: ends when it is done */
+    int64_t doubted_ns;   /* BOOTTIME at which a reader found REALTIME run out; 0: none */
 };
 
 struct answer {

@@ -41,6 +41,15 @@ struct answer board_answer(struct board *board, struct board_entry *entry) {
     return answer;
 }
 
+struct answer board_answer_app(struct board *board, struct board_entry *entry) {
+    int64_t others_ns = entry->handouts.until_ns;
+    entry->handouts.until_ns = entry->handouts.app_until_ns;
+    struct answer answer = board_answer(board, entry);
+    entry->handouts.app_until_ns = entry->handouts.until_ns;
+    entry->handouts.until_ns = others_ns;
+    return answer;
+}
+
 const char *board_holder(const struct board *board, const struct board_entry *entry,
                          const struct answer *answer) {
     if (answer->leader) {
@@ -55,7 +64,10 @@ static const char *const reason_details[REASON_COUNT] = {
     [REASON_FOREIGN_VALUE] = "the lock holds something that gavel did not write: it is left alone",
     [REASON_DEADLINE] = "the lease ran out before the store confirmed it",
     [REASON_STORE_UNREACHABLE] = "the store does not answer",
-    [REASON_STORE_REFUSED] = "the store answers with an error",
+    [REASON_STORE_REFUSED] = "the store answers with an error: the log has it",
+    [REASON_APP_GONE] = "the attached application has ended",
+    [REASON_APP_HUNG] = "the attached application has missed its beat (--app-timeout)",
+    [REASON_APP_UNHEALTHY] = "the application does not answer its check (--app-check)",
     [REASON_CLOCK_STEP] = "the wall clock ran past the lease: the next renewal decides",
 };
 

@@ -59,6 +59,9 @@ struct board_entry *board_find(struct board *board, const char *name, size_t len
 /* The answer of this moment: reads the clocks, notes what is promised. */
 struct answer board_answer(struct board *board, struct board_entry *entry);
 
+/* The same for the attached application: what it is promised ends when it is done. */
+struct answer board_answer_app(struct board *board, struct board_entry *entry);
+
 /* Who leads, for readers: this replica's identity only if answer->leader, another's name as
  * follower, empty when nobody is known. */
 const char *board_holder(const struct board *board, const struct board_entry *entry,

@@ -30,13 +30,14 @@ void socket_server_unref(struct socket_server *server) {
     }
     void (*closed)(void *) = server->closed;
     void *context = server->closed_context;
+    free(server->attached);
     free(server);
     closed(context);
 }
 
 static size_t served_count(const struct socket_server *server) {
     return server->phases[PHASE_SERVING] + server->phases[PHASE_RESIGNING] +
-           server->phases[PHASE_WATCHING];
+           server->phases[PHASE_WATCHING] + server->phases[PHASE_ATTACHED];
 }
 
 /* Whom to end so that another can come in: the one that has been there for longest without ever
@@ -141,6 +142,7 @@ struct socket_server *socket_create_limited(const struct socket_setup *setup,
         free(server);
         return NULL;
     }
+    server->attached = memory_zeroed(setup->board->count, sizeof(struct socket_client *));
     uv_timer_init(setup->loop, &server->pause);
     server->open_handles = 2;
     server->listener.data = server;
@@ -183,6 +185,9 @@ void socket_resigned(struct socket_server *server, size_t election) {
             socket_client_count(client, CODE_OK);
             socket_client_send(client, "ok\n", 3);
         }
+    }
+    if (server->attached[election] != NULL) {
+        socket_attach_resigned(server->attached[election]);
     }
     go_on(server);
 }

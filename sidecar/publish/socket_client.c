@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* Of socket_fault; the names are a stable interface. */
@@ -14,6 +15,7 @@ static const char *const fault_names[] = {
     [FAULT_NAME_NEEDED] = "name-needed",
     [FAULT_BAD_REQUEST] = "bad-request",
     [FAULT_TOO_LONG] = "too-long",
+    [FAULT_BUSY] = "busy",
     [FAULT_TOO_MANY] = "too-many",
     [FAULT_SHUTTING_DOWN] = "shutting-down",
 };
@@ -30,10 +32,14 @@ void socket_client_count(struct socket_client *client, enum counter_code code) {
 
 void socket_client_set_phase(struct socket_client *client, enum socket_phase phase) {
     struct socket_server *server = client->server;
-    server->phases[client->phase]--;
+    enum socket_phase before = client->phase;
+    server->phases[before]--;
     server->phases[phase]++;
     client->phase = phase;
     server->setup.counters->watchers = server->phases[PHASE_WATCHING];
+    if (before == PHASE_ATTACHED && phase != PHASE_ATTACHED) {
+        socket_attach_ended(client);
+    }
 }
 
 static void on_handle_closed(uv_handle_t *handle) {
@@ -69,7 +75,8 @@ bool socket_client_has_input(const struct socket_client *client) {
 
 static void on_timer(uv_timer_t *timer) {
     struct socket_client *client = timer->data;
-    if (client->phase == PHASE_REFUSED || client->unsent != NULL) {
+    if (client->phase == PHASE_REFUSED || client->unsent != NULL ||
+        client->phase == PHASE_ATTACHED) {
         socket_client_close(client); /* had its time to read */
     } else if (client->phase == PHASE_WATCHING) {
         socket_watch_push(client);
@@ -92,12 +99,25 @@ static void on_shut_down(uv_shutdown_t *request, int status) {
     (void)status; /* the end of the connection follows in any case */
 }
 
+/* The end of an attached connection is read, so that it is known who ended it. */
+static void write_failed(struct socket_client *client) {
+    if (client->phase != PHASE_ATTACHED) {
+        socket_client_close(client);
+        return;
+    }
+    client->attach.deaf = true;
+    socket_client_arm(client, client->server->limits.stuck_ms);
+}
+
 static void on_written(uv_write_t *request, int status) {
     struct socket_client *client = request->data;
     free(client->unsent);
     client->unsent = NULL;
     if (status < 0) {
-        socket_client_close(client);
+        write_failed(client);
+    } else if (client->phase == PHASE_ATTACHED) {
+        uv_timer_stop(&client->timer);
+        socket_attach_push(client);
     } else if (client->phase == PHASE_WATCHING) {
         socket_watch_flushed(client);
     } else if (client->phase == PHASE_SERVING) {
@@ -110,7 +130,7 @@ void socket_client_send(struct socket_client *client, const char *text, size_t l
     uv_buf_t buffer = uv_buf_init((char *)text, (unsigned)length);
     int sent = uv_try_write(stream_of(client), &buffer, 1);
     if (sent < 0 && sent != UV_EAGAIN) {
-        socket_client_close(client);
+        write_failed(client);
         return;
     }
     size_t taken = sent < 0 ? 0 : (size_t)sent;
@@ -123,7 +143,7 @@ void socket_client_send(struct socket_client *client, const char *text, size_t l
     if (uv_write(&client->write, stream_of(client), &buffer, 1, on_written) != 0) {
         free(client->unsent);
         client->unsent = NULL;
-        socket_client_close(client);
+        write_failed(client);
         return;
     }
     socket_client_arm(client, client->server->limits.stuck_ms);
@@ -175,10 +195,11 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer) 
     (void)buffer;
     struct socket_client *client = stream->data;
     if (count < 0) {
+        client->attach.by_peer = true;
         socket_client_close(client);
     } else if (client->phase == PHASE_WATCHING && count > 0) {
         socket_client_refuse(client, FAULT_BAD_REQUEST, "a connection that watches takes no input");
-    } else if (client->phase == PHASE_SERVING) {
+    } else if (client->phase == PHASE_SERVING || client->phase == PHASE_ATTACHED) {
         client->length += (size_t)count;
         socket_client_process(client);
     }
@@ -190,6 +211,7 @@ static void update_reading(struct socket_client *client) {
         return;
     }
     bool wanted = client->phase == PHASE_WATCHING || client->phase == PHASE_REFUSED ||
+                  client->phase == PHASE_ATTACHED ||
                   (client->phase == PHASE_SERVING && client->unsent == NULL);
     if (!wanted) {
         uv_read_stop(stream_of(client));
@@ -221,9 +243,16 @@ static void take_request(struct socket_client *client, const char *line, size_t 
     client->active_ms = uv_now(client->server->setup.loop);
     if (length > SOCKET_LINE_MAX) {
         socket_client_refuse(client, FAULT_TOO_LONG, "a request has at most 512 bytes");
+    } else if (client->phase == PHASE_ATTACHED) {
+        socket_attach_line(client, line, length);
     } else {
         socket_request(client, line, length);
     }
+}
+
+static bool takes_lines(const struct socket_client *client) {
+    return client->phase == PHASE_ATTACHED ||
+           (client->phase == PHASE_SERVING && client->unsent == NULL);
 }
 
 void socket_client_process(struct socket_client *client) {
@@ -232,7 +261,7 @@ void socket_client_process(struct socket_client *client) {
     }
     client->processing = true;
     size_t start = 0;
-    while (client->phase == PHASE_SERVING && client->unsent == NULL) {
+    while (takes_lines(client)) {
         const char *line = client->input + start;
         size_t taken;
         size_t length = line_length(line, client->length - start, &taken);
@@ -251,6 +280,12 @@ void socket_client_process(struct socket_client *client) {
     update_reading(client);
 }
 
+static pid_t peer_pid(int fd) {
+    struct ucred peer = {.pid = 0};
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+}
+
 struct socket_client *socket_client_create(struct socket_server *server, int fd) {
     struct socket_client *client = memory_zeroed(1, sizeof *client);
     client->server = server;
@@ -267,6 +302,7 @@ struct socket_client *socket_client_create(struct socket_server *server, int fd)
     client->open_handles = 2;
     client->pipe.data = client;
     client->timer.data = client;
+    client->pid = peer_pid(fd);
     uv_pipe_init(server->setup.loop, &client->pipe, 0);
     uv_timer_init(server->setup.loop, &client->timer);
     if (uv_pipe_open(&client->pipe, fd) != 0) {

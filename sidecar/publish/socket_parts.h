@@ -6,7 +6,8 @@
 
 /*
  * What the files of the socket server share: socket.c (life and limits), socket_client.c (bytes of
- * one connection), socket_request.c (verbs), socket_watch.c (pushed lines). Loop thread only.
+ * one connection), socket_request.c (verbs), socket_watch.c and socket_attach.c
+ * (connections that are taken over). Loop thread only.
  */
 #define SOCKET_LINE_MAX 512 /* bytes of a request, without its end */
 /* "follower HOLDER", or "leader" and three numbers. */
@@ -34,18 +35,36 @@ enum socket_phase {
     PHASE_SERVING,   /* takes requests */
     PHASE_RESIGNING, /* waits for the end of a resignation */
     PHASE_WATCHING,
-    PHASE_REFUSED, /* was told an error; what it still sends is thrown away */
+    PHASE_ATTACHED, /* stands for the application */
+    PHASE_REFUSED,  /* was told an error; what it still sends is thrown away */
     PHASE_CLOSING,
 };
-#define PHASE_COUNT 5
+#define PHASE_COUNT 6
 
 enum socket_fault {
     FAULT_UNKNOWN_ELECTION,
     FAULT_NAME_NEEDED,
     FAULT_BAD_REQUEST,
     FAULT_TOO_LONG,
+    FAULT_BUSY,
     FAULT_TOO_MANY,
     FAULT_SHUTTING_DOWN,
+};
+
+/* What an ATTACHED connection has to be told, and how it ends. */
+struct socket_attach {
+    bool by_peer; /* the peer has ended it */
+    bool deaf;    /* it does not take what is written: its end, or it is cut off soon */
+    bool ok;      /* lines that are due, in this order */
+    bool revoke;
+    bool beat; /* how often it has to be heard of */
+    bool lease;
+    bool leases;  /* wants to be told of the lease */
+    bool resigns; /* waits for the end of its resignation */
+    uint64_t revoke_token;
+    int64_t revoke_by_ns; /* BOOTTIME */
+    int64_t leased_ns;    /* the deadline, and the token, of the last line about the lease */
+    uint64_t leased_token;
 };
 
 /* One connection. Freed by the last close callback, so it may be closed at any moment, also while
@@ -64,10 +83,13 @@ struct socket_client {
     uint64_t active_ms; /* uv_now() at connect, later of the last request */
     char *unsent;       /* what the kernel has not taken yet; NULL: nothing */
 
-    struct board_entry *entry;           /* RESIGNING, WATCHING */
+    pid_t pid;                           /* the peer's; 0: not visible from here */
+    struct board_entry *entry;           /* RESIGNING, WATCHING, ATTACHED */
     int64_t push_ns;                     /* WATCHING: BOOTTIME of the next line; NEVER_NS */
     bool stale;                          /* WATCHING: changed while a line was unsent */
     char pushed[SOCKET_CHECK_LINE_SIZE]; /* WATCHING: the latest line */
+
+    struct socket_attach attach; /* ATTACHED */
 
     size_t length; /* of `input` */
     char input[2 * SOCKET_LINE_MAX];
@@ -83,6 +105,7 @@ struct socket_server {
     size_t open_handles;
     size_t phases[PHASE_COUNT]; /* how many clients are in each */
     struct socket_client *clients;
+    struct socket_client **attached; /* one an election; NULL: none */
     bool draining;
     void (*closed)(void *context);
     void *closed_context;
@@ -116,11 +139,28 @@ void socket_request(struct socket_client *client, const char *line, size_t lengt
 size_t socket_check_line(struct socket_client *client, const struct board_entry *entry,
                          const struct answer *answer, char *line, size_t size);
 
+/* The answer of this moment; an attached application's is kept apart. */
+struct answer socket_answer(struct socket_client *client, struct board_entry *entry);
+
 /* Takes the connection over: pushes the first line. */
 void socket_watch_start(struct socket_client *client, struct board_entry *entry);
 /* Pushes the state of this moment, or remembers to. */
 void socket_watch_push(struct socket_client *client);
 /* The unsent line is gone. */
 void socket_watch_flushed(struct socket_client *client);
+
+/* Takes the connection over: it stands for the application. */
+void socket_attach_start(struct socket_client *client, struct board_entry *entry);
+/* One line from it. */
+void socket_attach_line(struct socket_client *client, const char *line, size_t length);
+/* Sends what is due, or as much of it as is taken. */
+void socket_attach_push(struct socket_client *client);
+void socket_attach_refresh(struct socket_client *client);
+/* It is no longer attached. */
+void socket_attach_ended(struct socket_client *client);
+/* Its resignation is complete. */
+void socket_attach_resigned(struct socket_client *client);
+/* The client is of the same process as the attached application of that election. */
+bool socket_attach_is_of(const struct socket_client *client, const struct board_entry *entry);
 
 #endif

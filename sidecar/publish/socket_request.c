@@ -18,8 +18,14 @@ size_t socket_check_line(struct socket_client *client, const struct board_entry 
     return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
 }
 
+struct answer socket_answer(struct socket_client *client, struct board_entry *entry) {
+    struct board *board = client->server->setup.board;
+    return socket_attach_is_of(client, entry) ? board_answer_app(board, entry)
+                                              : board_answer(board, entry);
+}
+
 static void request_check(struct socket_client *client, struct board_entry *entry) {
-    struct answer answer = board_answer(client->server->setup.board, entry);
+    struct answer answer = socket_answer(client, entry);
     char line[SOCKET_CHECK_LINE_SIZE];
     size_t length = socket_check_line(client, entry, &answer, line, sizeof line);
     socket_client_count(client, CODE_OK);
@@ -28,7 +34,7 @@ static void request_check(struct socket_client *client, struct board_entry *entr
 
 static void request_status(struct socket_client *client, struct board_entry *entry) {
     struct board *board = client->server->setup.board;
-    struct answer answer = board_answer(board, entry);
+    struct answer answer = socket_answer(client, entry);
     char *json = board_json(board, entry, &answer);
     size_t length = strlen(json);
     json[length] = '\n'; /* in place of its NUL: it is sent by length */
@@ -44,6 +50,18 @@ static void request_watch(struct socket_client *client, struct board_entry *entr
         return;
     }
     socket_watch_start(client, entry);
+}
+
+static void request_attach(struct socket_client *client, struct board_entry *entry) {
+    struct socket_server *server = client->server;
+    size_t election = (size_t)(entry - server->setup.board->entries);
+    if (server->draining) {
+        socket_client_fault(client, FAULT_SHUTTING_DOWN, "the process is ending");
+    } else if (server->attached[election] != NULL) {
+        socket_client_fault(client, FAULT_BUSY, "another connection is attached to it");
+    } else {
+        socket_attach_start(client, entry);
+    }
 }
 
 static bool is_being_resigned(const struct socket_server *server, const struct board_entry *entry) {
@@ -75,10 +93,8 @@ static const struct {
     const char *name;
     void (*run)(struct socket_client *client, struct board_entry *entry);
 } verbs[] = {
-    {"check", request_check},
-    {"status", request_status},
-    {"watch", request_watch},
-    {"resign", request_resign},
+    {"check", request_check},   {"status", request_status}, {"watch", request_watch},
+    {"attach", request_attach}, {"resign", request_resign},
 };
 
 struct word {
@@ -147,5 +163,5 @@ void socket_request(struct socket_client *client, const char *line, size_t lengt
         }
         return;
     }
-    socket_client_refuse(client, FAULT_BAD_REQUEST, "verbs: check status watch resign");
+    socket_client_refuse(client, FAULT_BAD_REQUEST, "verbs: check status watch attach resign");
 }

@@ -40,7 +40,7 @@ void socket_watch_push(struct socket_client *client) {
         return;
     }
     client->stale = false;
-    struct answer answer = board_answer(client->server->setup.board, client->entry);
+    struct answer answer = socket_answer(client, client->entry);
     char line[SOCKET_CHECK_LINE_SIZE];
     size_t length = socket_check_line(client, client->entry, &answer, line, sizeof line);
     client->push_ns = next_push_ns(&client->entry->view, &answer);

@@ -1,5 +1,6 @@
 #include "checks.h"
 
+#include "apps.h"
 #include "host.h"
 #include "readers.h"
 
@@ -68,6 +69,7 @@ void checks_event(struct world *world, struct host *host, const struct election_
     case EVENT_WAKE:
     case EVENT_RESIGN:
     case EVENT_DRAIN:
+    case EVENT_APP:
         break;
     }
     book_look(book, event->now);
@@ -138,7 +140,7 @@ static void check_alone(struct world *world, const struct host *host) {
     }
 }
 
-static void keep_validity(struct world *world, const struct host *host, int64_t end_ns) {
+static void keep_validity(struct world *world, const struct host *host, int64_t end_ns, bool app) {
     int kept = 0;
     for (int i = 0; i < world->validity_count; i++) {
         if (world->validities[i].end_ns > world->now_ns) {
@@ -149,7 +151,7 @@ static void keep_validity(struct world *world, const struct host *host, int64_t 
     for (int i = 0; i < kept; i++) {
         struct validity *validity = &world->validities[i];
         if (validity->host == host->index && validity->epoch == host->epoch &&
-            same_nonce(validity->nonce, host->book.nonce)) {
+            validity->app == app && same_nonce(validity->nonce, host->book.nonce)) {
             validity->end_ns = end_ns > validity->end_ns ? end_ns : validity->end_ns;
             return;
         }
@@ -158,7 +160,8 @@ static void keep_validity(struct world *world, const struct host *host, int64_t 
         return;
     }
     struct validity *validity = &world->validities[world->validity_count++];
-    *validity = (struct validity){.host = host->index, .epoch = host->epoch, .end_ns = end_ns};
+    *validity =
+        (struct validity){.host = host->index, .epoch = host->epoch, .app = app, .end_ns = end_ns};
     memcpy(validity->nonce, host->book.nonce, NONCE_BYTES);
 }
 
@@ -170,8 +173,17 @@ void checks_forget_validities(struct world *world, const struct host *host) {
     }
 }
 
+void checks_promise(struct world *world, const struct host *host, int64_t end_ns) {
+    keep_validity(world, host, end_ns, true);
+}
+
 void checks_answer(struct world *world, struct host *host, struct instant now,
                    const struct answer *answer) {
+    checks_answer_to(world, host, now, answer, false);
+}
+
+void checks_answer_to(struct world *world, struct host *host, struct instant now,
+                      const struct answer *answer, bool app) {
     book_look(&host->book, now);
     if (!answer->leader) {
         return;
@@ -183,7 +195,8 @@ void checks_answer(struct world *world, struct host *host, struct instant now,
     if (!world->plan.efficiency) {
         check_alone(world, host);
     }
-    keep_validity(world, host, end_ns);
+    apps_check_answer(world, host);
+    keep_validity(world, host, end_ns, app);
     if (world->last_leader != host->index) {
         world->stats->counts[STAT_TAKEOVERS] += world->last_leader >= 0 ? 1 : 0;
         world->last_leader = host->index;

@@ -30,6 +30,13 @@ void checks_applied(struct world *world, const struct message *message,
 void checks_answer(struct world *world, struct host *host, struct instant now,
                    const struct answer *answer);
 
+/* ... or its attached application was, on a connection of its own. */
+void checks_answer_to(struct world *world, struct host *host, struct instant now,
+                      const struct answer *answer, bool app);
+
+/* It was told to stop by then: until then it may work. */
+void checks_promise(struct world *world, const struct host *host, int64_t end_ns);
+
 /* The applications of the host have stopped. */
 void checks_forget_validities(struct world *world, const struct host *host);
 

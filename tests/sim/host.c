@@ -1,5 +1,6 @@
 #include "host.h"
 
+#include "apps.h"
 #include "checks.h"
 #include "election/mutant.h"
 #include "network.h"
@@ -34,7 +35,7 @@ void host_start(struct world *world, struct host *host) {
     host->running = true;
     host->draining = host->readers_stopped = false;
     host->epoch++;
-    host->handouts = (struct handouts){0, 0};
+    host->handouts = (struct handouts){0, 0, 0};
     host->book = (struct grant_book){.known = false};
     host->waited = false;
     host->op = OP_NONE;
@@ -48,6 +49,7 @@ void host_start(struct world *world, struct host *host) {
     world_trace(world, "host %d starts as process %u", host->index, host->epoch);
     push(world, host, MESSAGE_TICK, world->now_ns, ++host->timer);
     push(world, host, MESSAGE_READ, world->now_ns + 1, 0);
+    apps_start(world, host);
 }
 
 void host_stop(struct world *world, struct host *host) {
@@ -82,7 +84,9 @@ static void obey(struct world *world, struct host *host, const struct election_a
     if (!late) {
         publish(world, host);
     }
+    apps_actions(world, host, actions);
     if (actions->op != OP_NONE) {
+        apps_check_operation(world, host, actions);
         checks_operation(world, host, actions);
         network_begin(world, host, actions);
     }
@@ -173,6 +177,9 @@ void host_message(struct world *world, struct host *host, const struct message *
         break;
     case MESSAGE_LEAVE:
         leave(world, host, message->flag);
+        break;
+    case MESSAGE_APP:
+        apps_message(world, host, message);
         break;
     case MESSAGE_SEND:
     case MESSAGE_TIMEOUT:

@@ -140,6 +140,7 @@ void network_host_message(struct world *world, struct host *host, const struct m
     case MESSAGE_WAKE:
     case MESSAGE_LOST:
     case MESSAGE_LEAVE:
+    case MESSAGE_APP:
     case MESSAGE_REQUEST:
     case MESSAGE_READ:
     case MESSAGE_RESUME:

@@ -16,6 +16,7 @@ enum message_type {
     MESSAGE_LOST,    /* reaches a host: its lock is gone */
     MESSAGE_LEAVE,   /* a host is asked to drain or to resign */
     MESSAGE_REQUEST, /* reaches the store */
+    MESSAGE_APP,     /* the application that is attached to a host speaks */
     MESSAGE_READ,    /* an application on a host asks */
     MESSAGE_RESUME,  /* a host runs again */
     MESSAGE_START,   /* a process starts */
@@ -29,6 +30,8 @@ struct message {
     unsigned epoch;  /* the process that it is for */
     uint64_t number; /* of the operation, or of the timer */
     bool flag;       /* WAKE: clean. REQUEST: nobody hears the reply. LEAVE: drain */
+    int word;        /* APP: enum app_event, or what it does */
+    unsigned life;   /* APP: which application */
     void (*call)(struct world *world, const struct message *message);
     union {
         struct lock_request request;

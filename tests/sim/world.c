@@ -1,5 +1,6 @@
 #include "world.h"
 
+#include "apps.h"
 #include "checks.h"
 #include "faults.h"
 #include "host.h"
@@ -78,6 +79,7 @@ static void calm_down(struct world *world, const struct message *message) {
     world->network = (struct network){.least_ns = world->network.least_ns, .most_ns = usual_ns};
     world->store_down_until_ns = world->store_replica_until_ns = 0;
     world->scenario.busy = true; /* no other starts */
+    apps_calm_down(world);
     for (int i = 0; i < world->plan.hosts; i++) {
         struct host *host = &world->hosts[i];
         host->cut_until_ns = host->deaf_until_ns = 0;
@@ -123,6 +125,7 @@ static void dispatch(struct world *world, const struct message *message) {
     case MESSAGE_WAKE:
     case MESSAGE_LOST:
     case MESSAGE_LEAVE:
+    case MESSAGE_APP:
     case MESSAGE_READ:
         deliver(world, message);
         break;
@@ -145,6 +148,7 @@ static void dispatch(struct world *world, const struct message *message) {
 
 static void begin(struct world *world) {
     plan_make(world);
+    apps_plan(world);
     world->last_leader = -1;
     past_note(world);
     for (int i = 0; i < world->plan.hosts; i++) {
@@ -155,6 +159,10 @@ static void begin(struct world *world) {
     }
     if (world->plan.fault_every_ns > 0) {
         world_call(world, rng_between(&world->rng, 1, 3 * world->plan.fault_every_ns), fault, 0, 0);
+    }
+    if (world->plan.apps) {
+        world_call(world, rng_between(&world->app_rng, 1, 3 * world->plan.ttl_most_ns), apps_fault,
+                   0, 0);
     }
     world_call(world, world->plan.chaos_until_ns, calm_down, 0, 0);
     world_call(world, NS_PER_MS, sample, 0, 0);
@@ -167,6 +175,7 @@ void world_run(struct world *world, uint64_t seed, struct stats *stats, bool tra
     queue_init(&world->queue);
     world->seed = seed;
     world->rng.state = seed * UINT64_C(0xD1342543DE82EF95) + 1;
+    world->app_rng.state = seed * UINT64_C(0x9E3779B97F4A7C15) + 7;
     world->stats = stats;
     world->trace = trace;
     begin(world);

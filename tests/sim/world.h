@@ -27,6 +27,25 @@ struct grant_book {
     int64_t sent_ns;    /* BOOTTIME of the newest request that was confirmed */
 };
 
+/* The application that is attached to a host's process, or will be. */
+struct sim_app {
+    bool exists;
+    bool joined; /* is attached, or was */
+    bool owes;   /* has to say that it is done before the lock may be given back */
+    int habit;
+    unsigned life;
+    uint64_t told; /* the token that it was told to stop working under */
+    uint64_t last_token;
+    uint64_t token; /* works under this; 0: does not work */
+    unsigned char nonce[NONCE_BYTES];
+    int64_t until_ns; /* true time: its validity */
+};
+
+/* What a process has heard of it. */
+struct app_known {
+    bool required, attached, silent, unhealthy;
+};
+
 struct host {
     int index;
     struct sim_clock boot;
@@ -48,6 +67,8 @@ struct host {
     int ticks;
     struct grant_book book;
     bool waited; /* the grant at hand has been pending */
+    struct sim_app app;
+    struct app_known app_known;
 
     /* the operation under way */
     enum election_op op;
@@ -73,6 +94,7 @@ struct host {
 struct validity {
     int host;
     unsigned epoch;
+    bool app; /* the attached application's: ends when that is done */
     unsigned char nonce[NONCE_BYTES];
     int64_t end_ns; /* true time */
 };
@@ -108,6 +130,7 @@ struct network {
 struct plan {
     int hosts;
     bool efficiency;
+    bool apps; /* applications are attached */
     bool calm; /* no faults at all: leadership must not be interrupted */
     int64_t ttl_most_ns;
     int64_t wait_ns; /* W of all hosts */
@@ -133,6 +156,7 @@ struct world {
     uint64_t seed;
     bool trace;
     struct rng rng;
+    struct rng app_rng; /* of the applications alone */
     struct stats *stats;
     struct plan plan;
     struct network network;

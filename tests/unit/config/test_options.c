@@ -49,6 +49,15 @@ static const struct samples samples[OPTION_COUNT] = {
     [OPTION_REDIS_WAIT_REPLICAS] = {.good = {"0", "1", "100"},
                                     .wrong = {"-1", "101", "1.5", "one", "+1", "0x1", "1 ",
                                               "99999999999999999999"}},
+    [OPTION_REQUIRE_APP] = {.good = {"true", "false"}, .wrong = {"yes", "1", "TRUE"}},
+    [OPTION_APP_TIMEOUT] = {.good = {"off", "100ms", "1h"}, .wrong = {"none", "5", "99ms", "2h"}},
+    [OPTION_APP_CHECK] = {.good = {"off", "http://localhost:8080/healthz", "http://[::1]:1",
+                                   "http://127.0.0.2/a?b=c"},
+                          .wrong = {"https://localhost/", "localhost:80", "http://example.org/",
+                                    "http://10.0.0.1/", "http://localhost:0/",
+                                    "http://localhost:65536/", "http://u@localhost/",
+                                    "http://localhost/a b", "http://localhost/#x",
+                                    "http://localhost:80?x", "http://[::1", "http://"}},
     [OPTION_HTTP] = {.good = {"localhost:0", "127.0.0.1:80", "[::1]:80", ":80", "off"},
                      .wrong = {"4040", "localhost", "example.org:80", ":65536", "::1:80", "[::1",
                                "1.2.3:80", "OFF"}},
@@ -221,9 +230,21 @@ static void a_flag_given_twice_is_an_error(void **state) {
     }
 }
 
+static void a_switch_may_stand_alone(void **state) {
+    (void)state;
+    struct loaded loaded;
+    load(&loaded, WORDS("--require-app", "--mode", "efficiency"), NO_WORDS);
+    assert_true(loaded.config.require_app);
+    assert_true(loaded.config.efficiency);
+    unload(&loaded);
+}
+
 static void a_flag_without_a_value_is_an_error(void **state) {
     (void)state;
     for (size_t id = 0; id < OPTION_COUNT; id++) {
+        if (options[id].flag) {
+            continue;
+        }
         char name[80];
         char message[120];
         (void)snprintf(name, sizeof name, "--%s%s", options[id].name,
@@ -283,6 +304,7 @@ int main(void) {
         cmocka_unit_test(wrong_values_are_refused),
         cmocka_unit_test(overlong_values_are_refused_in_few_words),
         cmocka_unit_test(a_flag_given_twice_is_an_error),
+        cmocka_unit_test(a_switch_may_stand_alone),
         cmocka_unit_test(a_flag_without_a_value_is_an_error),
         cmocka_unit_test(every_option_is_in_the_help_and_in_the_table),
     };

@@ -108,6 +108,9 @@ struct election_actions driver_step(struct driver *driver, struct election_event
     }
     struct view before = driver->election.view;
     driver->last = election_step(&driver->election, &event);
+    if (driver->last.app_stopped) {
+        driver->handouts.app_until_ns = 0;
+    }
     check_view(driver, &before);
     check_actions(driver);
     check_readers(driver);
@@ -120,6 +123,11 @@ struct election_actions driver_event(struct driver *driver, enum election_event_
 
 struct election_actions driver_tick(struct driver *driver) {
     return driver_event(driver, EVENT_TICK);
+}
+
+struct election_actions driver_app(struct driver *driver, enum app_event app, uint64_t token) {
+    return driver_step(driver,
+                       (struct election_event){.type = EVENT_APP, .app = app, .token = token});
 }
 
 struct election_actions driver_wake(struct driver *driver, bool clean) {

@@ -53,6 +53,8 @@ void driver_pass(struct driver *driver, int64_t ns);
 /* One step, now. Replies are for driver_answer(). */
 struct election_actions driver_event(struct driver *driver, enum election_event_type type);
 struct election_actions driver_tick(struct driver *driver);
+/* ... about the application; `token` for APP_DONE. */
+struct election_actions driver_app(struct driver *driver, enum app_event app, uint64_t token);
 struct election_actions driver_wake(struct driver *driver, bool clean);
 
 /* One step as given; the driver fills in the clocks, handouts and random bytes. */

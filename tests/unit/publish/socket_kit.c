@@ -23,6 +23,12 @@ static void on_resign(void *context, size_t election) {
     }
 }
 
+static void on_application(void *context, size_t election, enum app_event event, uint64_t token) {
+    struct rig *rig = context;
+    rig->heard[election][event]++;
+    rig->done_token = event == APP_DONE ? token : rig->done_token;
+}
+
 static void on_doubt(void *context, size_t election) {
     struct rig *rig = context;
     rig->doubts[election]++;
@@ -59,9 +65,14 @@ void rig_listen(struct rig *rig) {
                                  .path = rig->path,
                                  .mode = rig->mode,
                                  .resign = on_resign,
+                                 .application = on_application,
+                                 .ttl_ns = 10 * NS_PER_S,
                                  .context = rig};
     struct error error = {""};
+    size_t count = rig->board.count;
+    rig->board.count = 2; /* as many as a test may add later */
     rig->server = socket_create_limited(&setup, &rig->limits, &error);
+    rig->board.count = count;
     if (rig->server == NULL) {
         fail_msg("%s", error.text);
     }

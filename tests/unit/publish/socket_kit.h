@@ -24,6 +24,8 @@ struct rig {
     unsigned resigns[2]; /* how often each election was asked to resign */
     bool resigns_at_once;
     unsigned doubts[2];
+    unsigned heard[2][APP_UNHEALTHY + 1]; /* of applications: enum app_event */
+    uint64_t done_token;
     bool closed;
 };
 

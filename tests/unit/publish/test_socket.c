@@ -129,7 +129,7 @@ static void test_bad_requests(void **state) {
         {"check \x7f\n", 8},
         {"\r\r\n", 3},
         {"check billing x\n", 16},
-        {"attach\n", 7},
+        {"Attach\n", 7},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct peer *peer = peer_connect(rig);
