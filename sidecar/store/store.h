@@ -40,6 +40,23 @@ struct store_secrets {
     const char *password; /* NULL: none */
 };
 
+/* An explicit key (--pg-key) instead of the name's hash; for one election. */
+struct store_pg_key {
+    enum { STORE_PG_KEY_HASH, STORE_PG_KEY_BIGINT, STORE_PG_KEY_INTS } form;
+    int64_t whole;
+    int32_t first, second;
+};
+
+/* The --pg-* options. Zeroed: the defaults. */
+struct store_postgres {
+    const char *schema; /* NULL: public */
+    struct store_pg_key key;
+    const char *sequence; /* tokens are above its next number too; NULL: none */
+    bool transaction;     /* the lock is a transaction's, for transaction poolers */
+    bool session_pooler;  /* a pooler that gives each client a session is accepted */
+    bool synchronous;     /* probes write, and count only with a synchronous standby */
+};
+
 enum store_event_type {
     STORE_ACQUIRED,
     STORE_RENEWED,
@@ -53,7 +70,7 @@ struct store_event {
     size_t election; /* index into the names given at open */
     struct store_reply reply;
     bool clean;
-    char text[160]; /* UNSURE, or a strange NO: what happened, for people. Never a secret */
+    char text[220]; /* UNSURE, or a strange NO: what happened, for people. Never a secret */
 };
 
 struct store_request {
@@ -85,6 +102,7 @@ struct store_setup {
     int64_t margin_ns;
     uint64_t token_floor;
     const struct store_secrets *secrets;
+    const struct store_postgres *postgres; /* NULL: the defaults */
     struct store_status *status;
     void (*on_event)(void *context, const struct store_event *event);
     void *context;

@@ -29,6 +29,7 @@ USES = {
 LIBRARIES = {
     "uv.h": ("sidecar/app", "sidecar/base", "sidecar/config", "sidecar/store", "sidecar/publish",
              "health"),
+    "libpq-fe.h": ("sidecar/store/postgres",),
     "hiredis": ("sidecar/store/redis",),
     "microhttpd.h": ("sidecar/base", "sidecar/publish", "health"),
     "jansson.h": ("sidecar/publish", "sidecar/store", "sidecar/base", "sidecar/cli", "health"),
