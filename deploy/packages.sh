@@ -22,6 +22,8 @@ need_to_build() {
     [ -e /usr/include/stdio.h ] || missing="$missing libc6-dev"
     need_library libuv libuv1-dev
     need_library hiredis libhiredis-dev
+    need_library libpq libpq-dev
+    need_library libcrypto libssl-dev
     need_library libmicrohttpd libmicrohttpd-dev
     need_library jansson libjansson-dev
 }

@@ -116,6 +116,7 @@ static bool store_start(struct app *app) {
                                 .margin_ns = config->margin_ns,
                                 .token_floor = config->token_floor,
                                 .secrets = &app->store_secrets,
+                                .postgres = &config->postgres,
                                 .status = &app->store_status,
                                 .on_event = app_store_event,
                                 .context = app};

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "election/reply.h"
+#include "store/store.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,6 +54,10 @@ struct config {
     char *store_password; /* NULL: none */
     char *store_user_file;
     char *store_password_file; /* read again on SIGHUP */
+
+    struct store_postgres postgres; /* its texts are those below */
+    char *pg_schema;
+    char *pg_sequence; /* NULL: none */
 
     bool log_json;
     int log_level; /* enum log_level */

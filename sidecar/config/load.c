@@ -327,6 +327,8 @@ void config_finish(struct config *config) {
     free(config->namespace_);
     free(config->identity);
     free(config->socket_path);
+    free(config->pg_schema);
+    free(config->pg_sequence);
     memory_free_secret(config->store_user);
     memory_free_secret(config->store_password);
     free(config->store_user_file);

@@ -17,6 +17,11 @@ option_take take_level;    /* int, by choices */
 option_take take_address;  /* struct listen_address */
 option_take take_socket;   /* an absolute path or "off" */
 option_take take_mode;     /* unsigned, octal */
+/* values_postgres.c */
+option_take take_pg_key;    /* struct store_pg_key */
+option_take take_pg_schema; /* char *, up to 63 bytes */
+option_take take_pg_token;  /* char *, the sequence's name */
+option_show show_pg_key, show_pg_token;
 
 option_show show_store, show_text, show_secret, show_names, show_time, show_drain, show_floor,
     show_switch, show_level, show_address, show_socket, show_mode;

@@ -4,6 +4,7 @@ import tempfile
 import pytest
 
 from kit.ports import free_port
+from kit.postgres_server import Postgres
 from kit.redis_server import Redis
 from kit.relay import Relay
 from kit.sampler import Sampler
@@ -40,6 +41,11 @@ def closing():
 @pytest.fixture
 def redis(folder, closing):
     return closing(Redis(folder + "/redis"))
+
+
+@pytest.fixture
+def postgres(folder, closing):
+    return closing(Postgres(folder + "/pg"))
 
 
 @pytest.fixture
