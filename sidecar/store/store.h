@@ -31,7 +31,7 @@ struct store_status {
     bool up;              /* the last request was answered */
     uint64_t reconnects;  /* connections made after the first */
     uint64_t clock_steps; /* steps of the store's clock against ours */
-    char problem[240];    /* the last trouble, for people; empty: none. Never a secret */
+    char problem[200];    /* the last trouble, for people; empty: none. Never a secret */
 };
 
 /* User and password; may change at run time (SIGHUP), so a store reads them at each connect. */
@@ -70,7 +70,7 @@ struct store_event {
     size_t election; /* index into the names given at open */
     struct store_reply reply;
     bool clean;
-    char text[220]; /* UNSURE, or a strange NO: what happened, for people. Never a secret */
+    char text[160]; /* UNSURE, or a strange NO: what happened, for people. Never a secret */
 };
 
 struct store_request {

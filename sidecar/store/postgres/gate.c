@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIMIT_LEAST_NS (500 * NS_PER_MS)
+#define LIMIT_LEAST_NS NS_PER_S
 #define LIMIT_MOST_NS (2 * NS_PER_S)
 #define ROUNDS 2
 

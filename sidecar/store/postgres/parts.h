@@ -150,6 +150,21 @@ void pg_flow_lock_failed(struct pg_store *store, const struct pg_entry *entry, c
 void pg_flow_rowed(struct pg_store *store, size_t seat, enum pg_row_work work,
                    const struct pg_answers *answers);
 
+/* What both of its halves use (flow.c, flow_row.c). */
+struct store_event pg_flow_event(struct pg_store *store, size_t i, enum outcome outcome);
+void pg_flow_yes(struct pg_store *store, size_t i);
+void pg_flow_no(struct pg_store *store, size_t i, enum election_reason reason, const char *text);
+void pg_op_to_lock(struct pg_op *op, enum pg_lock_work work);
+void pg_op_to_row(struct pg_op *op, enum pg_row_work work);
+/* The lock goes back before the request is answered: who could not get a token keeps nothing. */
+void pg_op_give_up(struct pg_op *op, const char *text);
+/* Whether the row is still of this seat's grant. */
+bool pg_seat_row_is_ours(const struct pg_seat *seat, const char *nonce, const char *token);
+
+/* message.c: takes up the seats that wait, and writes the message for them. */
+void pg_message_collect(struct pg_session *session);
+void pg_message_write(struct pg_session *session, struct pg_sql *sql);
+
 void pg_nonce_text(const unsigned char nonce[NONCE_BYTES], char text[2 * NONCE_BYTES + 1]);
 
 #endif

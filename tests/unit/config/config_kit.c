@@ -13,11 +13,15 @@ static bool check(const char *url, struct error *error) {
 }
 
 static const struct store_ops redis = {.kind = "redis", .check = check};
+static const struct store_ops postgres = {.kind = "postgres", .check = check};
 static const struct store_ops local = {.kind = "local", .check = check};
 
 const struct store_ops *store_for_url(const char *url, struct error *error) {
     if (strncmp(url, "redis:", 6) == 0) {
         return &redis;
+    }
+    if (strncmp(url, "postgres:", 9) == 0) {
+        return &postgres;
     }
     if (strncmp(url, "local:", 6) == 0) {
         return &local;
