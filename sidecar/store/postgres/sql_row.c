@@ -7,6 +7,7 @@
 /* The statements of the row connection: the token rule, the clean mark, probes that write. */
 
 /* A role's default of synchronous_commit = off would let a crash forge token and mark. */
+/* Its timeouts end before the request's time does, so that a lock can still be given back. */
 static void begin(struct pg_sql *sql, const struct pg_plan *plan) {
     pg_sql_add(sql,
                "BEGIN ISOLATION LEVEL READ COMMITTED;"
@@ -17,7 +18,7 @@ static void begin(struct pg_sql *sql, const struct pg_plan *plan) {
                " pg_catalog.set_config('synchronous_commit', CASE"
                " pg_catalog.current_setting('synchronous_commit') WHEN 'remote_apply' THEN"
                " 'remote_apply' ELSE 'on' END, true);",
-               plan->attempt_ms, plan->attempt_ms, plan->lease_ms);
+               plan->attempt_ms / 2, plan->attempt_ms * 3 / 4, plan->lease_ms);
 }
 
 /* Who the server is; the same as in sql.c, with pg_catalog in the path by now. */
