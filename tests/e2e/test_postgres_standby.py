@@ -62,7 +62,7 @@ def test_tokens_grow_over_a_failover_that_lost_the_last_grant(start, pair):
     check = other.wait_leader(20)
     assert check.token > last.token
     assert boottime_ns() - since > 0.8 * S, "the mark is another server's: it had to wait"
-    assert standby.row()["prior"] == "other-server"
+    assert standby.row()["prior"] in ("other-server", "unclean")  # unclean: a second attempt
     assert not pod.leads()
 
 
@@ -110,7 +110,8 @@ def test_a_cancelled_wait_for_a_standby_is_no_commit(start, pair):
     def cancel():
         return primary.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = "
                            "'app' AND wait_event = 'SyncRep'")
-    for _ in range(3):
-        wait_until(cancel, 20)
-        assert not pod.leads() and pod.state() != "pending"
-    wait_until(lambda: "perhaps not on a synchronous standby" in pod.log(), 10)
+    def told():
+        cancel()
+        assert pod.state() not in ("leader", "pending")
+        return "perhaps not on a synchronous standby" in pod.log()
+    wait_until(told, 30)
