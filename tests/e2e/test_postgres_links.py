@@ -172,7 +172,7 @@ def test_slots_that_are_taken_are_waited_for(start, folder, closing):
                                                  "superuser_reserved_connections=2"]))
     leader = start("pod-a", "--ttl", "1s", store=postgres.url)
     leader.wait_leader(20)
-    taken = [closing(postgres.session("app")) for _ in range(4)]
+    taken = [closing(postgres.session("app")) for _ in range(5)]
     for session in taken:
         session.ask("SELECT 1")
     wait_until(lambda: subprocess.run(
@@ -196,3 +196,4 @@ def test_the_environment_does_not_choose_another_database(start, postgres):
                      "PGUSER": "nobody"})
     pod.wait_leader(20)
     assert postgres.row()
+    assert "PGDATABASE" in pod.event("store-environment")[0]["variables"]

@@ -90,8 +90,9 @@ struct pg_rows {
     bool busy; /* a message is out, for this seat and this kind of work */
     size_t seat;
     enum pg_row_work work;
-    bool abandoned;   /* its request has been answered */
-    int64_t since_ns; /* BOOTTIME of what is waited for: connecting, an answer, more work */
+    bool abandoned;           /* its request has been answered */
+    struct pg_cancel *cancel; /* one that is under way */
+    int64_t since_ns;         /* BOOTTIME of what is waited for: connecting, an answer, more work */
 };
 
 struct pg_store {
@@ -139,6 +140,10 @@ int64_t pg_rows_due_ns(const struct pg_store *store);
 void pg_rows_expire(struct pg_store *store, int64_t now_ns);
 /* The request that the message was for is answered: its answer is not waited for. */
 void pg_rows_abandon(struct pg_store *store, size_t seat);
+
+/* cancel.c: asks the server, from the thread pool, to end what runs for this connection, which is
+ * going to be dropped. A backend that waits for a standby would not notice that otherwise. */
+void pg_cancel_start(struct pg_store *store, PGconn *conn);
 
 /* flow.c: the first stage of a request, and what follows from each answer. */
 void pg_flow_begin(struct pg_store *store, size_t seat);

@@ -250,6 +250,11 @@ static struct store *postgres_open(const struct store_setup *setup, struct error
         pg_session_init(&store->sessions[i], store, each ? i : 0, each ? 1 : setup->election_count);
     }
     pg_rows_init(store);
+    char names[256];
+    pg_target_environment(names, sizeof names);
+    if (names[0] != '\0') {
+        log_event(LOG_INFO, "store-environment", LOG_TEXT("variables", names));
+    }
     (void)uv_timer_init(setup->loop, &store->timer); /* cannot fail */
     store->timer.data = store;
     pg_lives_begin(&store->lives);

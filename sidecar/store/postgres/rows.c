@@ -56,7 +56,9 @@ static void on_answered(void *context, const struct pg_answers *answers) {
     rows->busy = false;
     rows->abandoned = false;
     rows->since_ns = clock_now().boot_ns;
-    if (answers->failed || PQtransactionStatus(rows->link.conn) != PQTRANS_IDLE) {
+    const PGresult *row = pg_result(answers, "row");
+    bool elsewhere = row != NULL && PQntuples(row) == 1 && !pg_is_true(pg_value(row, 0, "here"));
+    if (elsewhere || answers->failed || PQtransactionStatus(rows->link.conn) != PQTRANS_IDLE) {
         drop(store);
     }
     if (!abandoned && store->seats[seat].op.stage == PG_STAGE_ROWING) {
@@ -184,6 +186,9 @@ void pg_rows_expire(struct pg_store *store, int64_t now_ns) {
     bool idle = rows->link.state == PG_LINK_READY && !rows->busy;
     bool busy = rows->busy;
     rows->since_ns = now_ns;
+    if (rows->link.state == PG_LINK_BUSY) {
+        pg_cancel_start(store, rows->link.conn);
+    }
     drop(store);
     if (!idle) {
         doubt_all(store, PG_FAILURE_LOST, "no second connection, or no answer on it", !busy);

@@ -151,3 +151,17 @@ bool pg_target_read(const char *url, struct pg_target *target, char text[PG_TEXT
     PQfinish(reader);
     return good;
 }
+
+void pg_target_environment(char *names, size_t size) {
+    PQconninfoOption *options = PQconndefaults();
+    size_t used = 0;
+    names[0] = '\0';
+    for (const PQconninfoOption *at = options; at != NULL && at->keyword != NULL; at++) {
+        if (at->envvar != NULL && getenv(at->envvar) != NULL && used < size) {
+            int added =
+                snprintf(names + used, size - used, "%s%s", used > 0 ? " " : "", at->envvar);
+            used += added > 0 ? (size_t)added : 0;
+        }
+    }
+    PQconninfoFree(options);
+}

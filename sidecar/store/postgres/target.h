@@ -29,4 +29,7 @@ bool pg_target_check(const char *url, struct error *error);
  * small local files only. False: `text` says what is wrong. */
 bool pg_target_read(const char *url, struct pg_target *target, char text[PG_TEXT]);
 
+/* Names of libpq's variables that the environment sets, for the log; empty: none. */
+void pg_target_environment(char *names, size_t size);
+
 #endif
