@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from kit.clock import MS, S, boottime_ns, wait_until
+from kit.latency import Latency
 from kit.sidecar import GAVEL, LONG, TIMING, run
 
 
@@ -26,53 +27,73 @@ def settled(pods):
     return wait_until(look, 30, "one leader and followers")[0]
 
 
+# A takeover wakes up some ten processes in turn, each as late as the host makes it.
+WAKE_UPS = 10
+
+
+class Takeovers:
+    """Measured takeovers, and by how much each was above its bound on this host at that time."""
+
+    def __init__(self, sampler, latency, bound_ms):
+        self.sampler, self.latency, self.bound_ms = sampler, latency, bound_ms
+        self.raw, self.took, self.late = [], [], []
+
+    def note(self, since, change):
+        raw = change.receive - since
+        took = raw - self.sampler.stalled_ns(since, change.receive)
+        allowed = self.bound_ms * MS + WAKE_UPS * self.latency.worst_ns(since, change.receive)
+        self.raw.append(raw // MS)
+        self.took.append(took // MS)
+        if took > allowed:
+            self.late.append((took // MS, allowed // MS))
+
+
 def backend_of(postgres, election="a"):
     return int(postgres.row(election)["backend"])
 
 
 @pytest.mark.parametrize("mode,bound_ms", [("correctness", 1000 + 400), ("efficiency", 400)])
-def test_a_kill_hands_over(pods, sample, mode, bound_ms):
+def test_a_kill_hands_over(pods, sample, closing, mode, bound_ms):
     pods = pods("abc", "--mode", mode, "--drain", "none")
     sampler = sample(pods)
-    raw, took = [], []
+    takeovers = Takeovers(sampler, closing(Latency()), bound_ms)
     for _ in range(3):
         leader = settled(pods)
         since = boottime_ns()
         leader.kill9()
         change = sampler.wait_for_leader(since, besides=(leader.identity,))
-        raw.append((change.receive - since) // MS)
-        took.append(raw[-1] - sampler.stalled_ns(since, change.receive) // MS)
+        takeovers.note(since, change)
         leader.wait()
         leader.start()
-    print(f"\n{mode}: taken over after {took} ms")
+    print(f"\nPostgreSQL, {mode}: kill -9 taken over after {takeovers.took} ms")
     if mode == "correctness":
         sampler.stop()
-        assert min(raw) >= 1000, "an answer of the killed leader may still have been trusted"
+        assert min(takeovers.raw) >= 1000, "an answer of the killed leader was still good"
     if TIMING:
-        assert max(took) <= bound_ms, took
+        assert not takeovers.late
 
 
 @pytest.mark.parametrize("mode", ["correctness", "efficiency"])
-def test_a_drain_hands_over_at_once(pods, sample, postgres, mode):
+def test_a_drain_hands_over_at_once(pods, sample, postgres, closing, mode):
     pods = pods("abc", "--mode", mode, "--drain", "none")
     sampler = sample(pods)
-    took = []
+    takeovers = Takeovers(sampler, closing(Latency()), 100)
     for _ in range(3):
         leader = settled(pods)
         sampler.readers("stop", leader)
         since = boottime_ns()
         leader.terminate()
         change = sampler.wait_for_leader(since, besides=(leader.identity,))
-        took.append((change.receive - since - sampler.stalled_ns(since, change.receive)) // MS)
+        takeovers.note(since, change)
         assert leader.wait() == 0
         if mode == "correctness" and not leader.event("left-to-lapse"):  # on a host that is too slow for one attempt
             assert postgres.row()["prior"] == "clean", "\n".join(p.log()[-3000:] for p in pods)
         leader.start()
         sampler.readers("resume", leader)
     sampler.stop()
-    print(f"\n{mode}: SIGTERM taken over after {took} ms")
+    print(f"\nPostgreSQL, {mode}: SIGTERM taken over after {takeovers.took} ms")
     if TIMING:
-        assert max(took) <= 100, took
+        assert not takeovers.late
 
 
 def test_an_ended_session_is_seen_at_once_and_never_entered_again(pods, sample, postgres):
