@@ -228,7 +228,7 @@ def test_no_token_and_no_mark_is_forged_by_a_crash(pods, sample, postgres):
 
 
 def test_what_stands_between_lock_and_token_keeps_nothing(pods, postgres, closing):
-    pod, = pods("a")
+    pod, = pods("a", ttl="3s")
     pod.wait_leader()
     pod.stop()
     session = closing(postgres.session())

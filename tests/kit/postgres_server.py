@@ -2,6 +2,7 @@
 folder of its own, run by an ordinary user, ended with the test by its process id."""
 
 import atexit
+import contextlib
 import glob
 import os
 import shutil
@@ -134,11 +135,13 @@ class Postgres:
         """The whole server, the processes that it has among it."""
         self.process.send_signal(signal.SIGSTOP)
         for pid in self.children():
-            os.kill(pid, signal.SIGSTOP)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
 
     def thaw(self):
         for pid in self.children():
-            os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
         self.process.send_signal(signal.SIGCONT)
 
     def stop(self, mode="fast"):

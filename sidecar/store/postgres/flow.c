@@ -268,9 +268,8 @@ void pg_flow_locked(struct pg_store *store, const struct pg_entry *entry, const 
     bool live = seat->op.stage == PG_STAGE_LOCKING;
     if (entry->work == PG_TRY) {
         tried(store, entry, yes, own);
-    } else if (entry->work == PG_UNLOCK && strcmp(yes, "t") == 0 && !own) {
-        seat->grant.held = false;
-    } else if (entry->work == PG_PROBE && !own) {
+    } else if (!own &&
+               (entry->work == PG_PROBE || (entry->work == PG_UNLOCK && strcmp(yes, "t") == 0))) {
         seat->grant.held = false;
     }
     if (!live) {

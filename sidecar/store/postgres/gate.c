@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIMIT_LEAST_NS NS_PER_S
-#define LIMIT_MOST_NS (2 * NS_PER_S)
+#define LIMIT_NS (2 * NS_PER_S)
 #define ROUNDS 2
 
 static void next_address(struct pg_gate *gate);
@@ -22,11 +21,8 @@ static void arm(struct pg_gate *gate, int64_t after_ns) {
 
 /* One address has this much time for all of it. */
 static int64_t limit_ns(const struct pg_gate *gate) {
-    int64_t limit = gate->plan->setup->ttl_ns / 3;
-    limit = limit < LIMIT_LEAST_NS ? LIMIT_LEAST_NS : limit;
-    limit = limit > LIMIT_MOST_NS ? LIMIT_MOST_NS : limit;
     int64_t given = gate->route->target.connect_timeout_ns;
-    return given > 0 && given < limit ? given : limit;
+    return given > 0 && given < LIMIT_NS ? given : LIMIT_NS;
 }
 
 void pg_gate_cancel(struct pg_gate *gate) {

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #define IDLE_NS NS_PER_S
-#define DEAD_LEAST_NS (500 * NS_PER_MS)
+#define DEAD_LEAST_NS NS_PER_S
+#define CONNECT_NS (2 * NS_PER_S)
 
 /* Whatever went wrong: the next one starts on a new connection. */
 static void drop(struct pg_store *store) {
@@ -169,7 +170,7 @@ int64_t pg_rows_due_ns(const struct pg_store *store) {
     case PG_LINK_DOWN:
         return rows->since_ns == 1 && next_seat(store, &seat) ? 1 : NEVER_NS;
     case PG_LINK_CONNECTING:
-        return rows->since_ns + dead_ns(store) / 2;
+        return rows->since_ns + CONNECT_NS;
     case PG_LINK_READY:
         return rows->since_ns + idle_ns(store);
     case PG_LINK_BUSY:

@@ -10,7 +10,7 @@
 
 #define BACKOFF_FIRST_NS (50 * NS_PER_MS)
 #define CONFIG_PAUSE_NS NS_PER_S
-#define DEAD_LEAST_NS (500 * NS_PER_MS)
+#define DEAD_LEAST_NS NS_PER_S
 
 static int64_t random_below(int64_t most_ns) {
     uint64_t number;

@@ -16,18 +16,18 @@ static void reserve(struct pg_sql *sql, size_t more) {
 }
 
 void pg_sql_add(struct pg_sql *sql, const char *format, ...) {
+    char *text = NULL;
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
+    int length = vasprintf(&text, format, arguments);
     va_end(arguments);
     if (length < 0) {
-        abort();
+        abort(); /* out of memory */
     }
     reserve(sql, (size_t)length);
-    va_start(arguments, format);
-    (void)vsnprintf(sql->text + sql->length, (size_t)length + 1, format, arguments);
-    va_end(arguments);
+    memcpy(sql->text + sql->length, text, (size_t)length + 1);
     sql->length += (size_t)length;
+    free(text);
 }
 
 /* E'...' means the same whatever standard_conforming_strings is. */
