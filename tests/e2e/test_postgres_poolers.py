@@ -27,7 +27,7 @@ def test_a_pooler_is_refused_before_any_lock(start, postgres, pooler, mode, size
     postgres.sql("ALTER SYSTEM SET log_statement = 'all'")
     postgres.sql("SELECT pg_reload_conf()")
     pod = start("pod-a", "--ttl", "1s", store=pooler(mode, size).url)
-    wait_until(lambda: "pooler-detected" in pod.log(), 10)
+    wait_until(lambda: "pooler-detected" in pod.log(), 30)
     wait_until(lambda: pod.status()["state"] == "unknown" and len(pod.text) > 6, 5)
     assert "--pg-lock transaction" in pod.log()
     for_a_while(lambda: not pod.leads())
@@ -40,7 +40,7 @@ def test_a_pooler_is_refused_before_any_lock(start, postgres, pooler, mode, size
 def test_statement_pooling_is_refused(start, postgres, pooler):
     for option in ((), ("--pg-lock", "transaction")):
         pod = start(f"pod-{len(option)}", "--ttl", "1s", *option, store=pooler("statement").url)
-        wait_until(lambda: "store-connect-failed" in pod.log(), 10)
+        wait_until(lambda: "store-connect-failed" in pod.log(), 30)
         for_a_while(lambda: not pod.leads(), 1)
         assert postgres.locks() == []
 
@@ -60,7 +60,7 @@ def test_a_session_pooler_is_accepted_when_named(start, sample, postgres, pooler
 
 def test_a_pooler_of_transactions_named_as_one_of_sessions_is_refused(start, postgres, pooler):
     pod = start("pod-a", "--ttl", "1s", "--pg-pooler", "session", store=pooler("transaction").url)
-    wait_until(lambda: "pooler-detected" in pod.log(), 10)
+    wait_until(lambda: "pooler-detected" in pod.log(), 30)
     for_a_while(lambda: not pod.leads(), 1)
     assert postgres.locks() == []
 
@@ -111,10 +111,10 @@ def test_a_lock_in_a_transaction(start, sample, postgres, pooler):
 def test_transactions_of_several_elections_are_apart(start, postgres):
     pod = start("pod-a", "--ttl", "2s", "--pg-lock", "transaction", store=postgres.url,
                 elections=["a", "b"])
-    pod.wait_leader(20, "a")
-    pod.wait_leader(20, "b")
+    pod.wait_leader(60, "a")
+    pod.wait_leader(60, "b")
     assert len(set(postgres.locks())) == 2
     token = pod.check("b").token
     assert pod.ask("resign a") == "ok"
     assert pod.check("b").token == token
-    pod.wait_leader(20, "a")
+    pod.wait_leader(60, "a")
