@@ -19,10 +19,13 @@ static void arm(struct pg_gate *gate, int64_t after_ns) {
     (void)uv_timer_start(&gate->timer, on_timer, (uint64_t)(after_ns / NS_PER_MS), 0);
 }
 
-/* One address has this much time for all of it. */
+/* One address has this much time for all of it; the last one more, nothing is won by hurry. */
 static int64_t limit_ns(const struct pg_gate *gate) {
-    int64_t given = gate->route->target.connect_timeout_ns;
-    return given > 0 && given < LIMIT_NS ? given : LIMIT_NS;
+    const struct pg_route *route = gate->route;
+    bool last = route->tried == route->target.count && route->next_address == route->address_count;
+    int64_t limit = last ? 2 * LIMIT_NS : LIMIT_NS;
+    int64_t given = route->target.connect_timeout_ns;
+    return given > 0 && given < limit ? given : limit;
 }
 
 void pg_gate_cancel(struct pg_gate *gate) {
@@ -61,7 +64,7 @@ static void refuse(struct pg_gate *gate, enum pg_failure failure, const char *wh
     note(gate, failure, text);
     pg_link_drop(gate->link);
     pg_link_drop(&gate->second);
-    next_address(gate);
+    next_address(gate); /* may be the end of it */
 }
 
 static void ask(struct pg_gate *gate, struct pg_link *link, enum pg_gate_step step,
@@ -302,6 +305,7 @@ static void next_address(struct pg_gate *gate) {
             break;
         }
         gate->step = PG_GATE_OPEN;
+        gate->silent = false;
         gate->proxied = false;
         gate->missing = false;
         gate->link->events = &link_events;
@@ -323,6 +327,7 @@ static void on_looked_up(void *context) {
 
 static void on_timer(uv_timer_t *timer) {
     struct pg_gate *gate = timer->data;
+    gate->silent = gate->step != PG_GATE_BEGIN;
     if (gate->step == PG_GATE_BEGIN) {
         char text[PG_TEXT];
         if (!pg_route_begin(gate->route, text)) {
@@ -357,6 +362,7 @@ void pg_gate_start(struct pg_gate *gate) {
     gate->step = PG_GATE_BEGIN;
     gate->failure = PG_FAILURE_LOST;
     gate->text[0] = '\0';
+    gate->silent = false;
     arm(gate, 0);
 }
 

@@ -45,6 +45,7 @@ struct pg_gate {
     bool may_create;
     uint64_t random; /* a key that nobody has */
     char role[64];
+    bool silent;             /* the last address gave no answer in time */
     enum pg_failure failure; /* the worst so far, and its text */
     char text[PG_TEXT];
 };

@@ -253,7 +253,8 @@ static void on_gate_failed(void *context, enum pg_failure failure, const char *t
     pg_text(session->text, sizeof session->text, text);
     session->retry_ns = clock_now().boot_ns + backoff_ns(session, failure);
     pg_store_trouble(session->store, "store-connect-failed", text);
-    doubt_all(session, failure, session->text, true);
+    /* After silence a request goes on waiting: its own time is not over. */
+    doubt_all(session, failure, session->text, !session->gate.silent);
     pg_store_arm(session->store);
 }
 
