@@ -208,7 +208,8 @@ static void check_credentials(struct checker *checker, const char *store) {
 static void check_postgres(struct checker *checker, bool postgres) {
     struct config *config = checker->config;
     for (int id = OPTION_PG_LOCK; id <= OPTION_PG_SYNCHRONOUS; id++) {
-        if (!postgres && is_given(checker, (enum option_id)id)) {
+        if (!postgres && is_given(checker, (enum option_id)id) &&
+            !is_bad(checker, (enum option_id)id)) {
             blame(checker, (enum option_id)id,
                   "is for PostgreSQL alone, and the store is another: leave it out");
         }

@@ -199,7 +199,7 @@ def test_settings_of_the_role_do_not_matter(pods, sample, postgres):
                     "idle_in_transaction_session_timeout = '200ms'",
                     "standard_conforming_strings = off", "search_path = nowhere"):
         postgres.sql(f"ALTER ROLE app SET {setting}")
-    pods = pods("ab")
+    pods = pods("ab", ttl="3s")
     sampler = sample(pods)
     leader = settled(pods)
     token = leader.check().token

@@ -155,7 +155,7 @@ def test_an_idle_loss_is_seen_without_a_probe(start, postgres):
 
 
 def test_notices_are_not_a_loss(start, postgres):
-    pod = start("pod-a", "--ttl", "1s", store=postgres.url)
+    pod = start("pod-a", "--ttl", "3s", store=postgres.url)
     token = pod.wait_leader(60).token
     for _ in range(20):
         postgres.sql("SELECT pg_notify('gavel_released', 'nonsense clean clean')")
@@ -170,7 +170,7 @@ def test_notices_are_not_a_loss(start, postgres):
 def test_slots_that_are_taken_are_waited_for(start, folder, closing):
     postgres = closing(Postgres(folder + "/pg", ["max_connections=8",
                                                  "superuser_reserved_connections=2"]))
-    leader = start("pod-a", "--ttl", "1s", store=postgres.url)
+    leader = start("pod-a", "--ttl", "3s", store=postgres.url)
     leader.wait_leader(60)
     taken = [closing(postgres.session("app")) for _ in range(5)]
     for session in taken:
@@ -178,7 +178,7 @@ def test_slots_that_are_taken_are_waited_for(start, folder, closing):
     wait_until(lambda: subprocess.run(
         ["psql", "-X", "-h", "127.0.0.1", "-p", str(postgres.port), "-U", "app", "-d", "app", "-c",
          "SELECT 1"], capture_output=True, check=False).returncode != 0, 10)
-    other = start("pod-b", "--ttl", "1s", store=postgres.url)
+    other = start("pod-b", "--ttl", "3s", store=postgres.url)
     wait_until(lambda: "53300" in other.log(), 30)
     token = leader.check().token
     until = boottime_ns() + 2 * S

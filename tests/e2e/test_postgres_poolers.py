@@ -51,7 +51,7 @@ def test_a_session_pooler_is_accepted_when_named(start, sample, postgres, pooler
     sampler = sample(pods)
     first = sampler.wait_for_leader(0)
     leader = next(p for p in pods if p.identity == first.replica)
-    assert len(postgres.locks()) == 1
+    wait_until(lambda: len(postgres.locks()) == 1, 20)
     since = boottime_ns()
     leader.kill9()
     sampler.wait_for_leader(since, besides=(leader.identity,))
@@ -75,21 +75,24 @@ def settled(pods):
 
 def test_a_lock_in_a_transaction(start, sample, postgres, pooler):
     url = pooler("transaction").url
-    pods = [start(f"pod-{i}", "--ttl", "1s", "--pg-lock", "transaction", "--drain", "none",
+    pods = [start(f"pod-{i}", "--ttl", "3s", "--pg-lock", "transaction", "--drain", "none",
                   store=url, fixed_port=True) for i in "abc"]
     sampler = sample(pods)
     leader = settled(pods)
-    pid = postgres.locks()[0]
-    assert postgres.sql(f"SELECT state, backend_xmin IS NULL, backend_xid IS NULL FROM "
-                        f"pg_stat_activity WHERE pid = {pid}") == "idle in transaction|t|t"
+    def held_by():
+        out = postgres.sql("SELECT a.pid FROM pg_stat_activity a JOIN pg_locks l USING (pid) WHERE "
+                           "l.locktype = 'advisory' AND state = 'idle in transaction' AND "
+                           "backend_xmin IS NULL AND backend_xid IS NULL")
+        return int(out) if out else None
+    pid = wait_until(held_by, 20)
     postgres.sql("CREATE TABLE t (x int)")
     postgres.sql("CREATE INDEX CONCURRENTLY i ON t (x)", timeout=10)
     token = leader.check().token
     for_a_while(lambda: leader.check().token == token)
     # Its end by the server is its end.
     since = boottime_ns()
-    postgres.end_backend(pid)
-    wait_until(lambda: not leader.leads(), 5)
+    postgres.end_backend(wait_until(held_by, 20))
+    wait_until(lambda: not leader.leads(), 10)
     assert sampler.wait_for_leader(boottime_ns()).token > token
     for act in ("kill9", "terminate", "freeze"):
         leader = settled(pods)
