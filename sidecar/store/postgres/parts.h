@@ -108,7 +108,8 @@ struct pg_store {
     bool late; /* the timer came late: what has arrived is read first */
     bool connected_before;
     size_t troubled; /* the election that `problem` is about; the count: all of them */
-    struct log_limit log_limit;
+    struct log_limit failed_limit; /* of what repeats at each attempt to connect */
+    struct log_limit lost_limit;
     void (*closed)(void *context);
     void *closed_context;
 };
@@ -117,7 +118,7 @@ struct pg_store {
 void pg_store_answer(struct pg_store *store, size_t seat, const struct store_event *event);
 void pg_store_doubt(struct pg_store *store, size_t seat, enum election_reason reason,
                     const char *text);
-void pg_store_trouble(struct pg_store *store, const char *event, const char *text);
+void pg_store_trouble(struct pg_store *store, bool lost, const char *text);
 void pg_store_arm(struct pg_store *store);
 struct pg_session *pg_session_of(struct pg_store *store, size_t seat);
 

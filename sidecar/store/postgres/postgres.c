@@ -10,6 +10,7 @@
 
 #define POLL_NS (250 * NS_PER_MS)
 #define LOG_EVERY_MS 10000
+#define LOST_EVERY_MS 100
 /* A timer that comes later than this was held up, and so were the answers. */
 #define LATE_NS (20 * NS_PER_MS)
 
@@ -26,12 +27,14 @@ static void set_problem(struct pg_store *store, size_t election, const char *tex
     pg_text(store->setup.status->problem, sizeof store->setup.status->problem, text);
 }
 
-void pg_store_trouble(struct pg_store *store, const char *event, const char *text) {
+void pg_store_trouble(struct pg_store *store, bool lost, const char *text) {
     uint64_t suppressed = 0;
+    struct log_limit *limit = lost ? &store->lost_limit : &store->failed_limit;
     store->setup.status->up = false;
     set_problem(store, store->setup.election_count, text);
-    if (log_allow(&store->log_limit, LOG_EVERY_MS, &suppressed)) {
-        log_event(LOG_WARN, event, LOG_TEXT("why", text), LOG_NUMBER("suppressed", suppressed));
+    if (log_allow(limit, lost ? LOST_EVERY_MS : LOG_EVERY_MS, &suppressed)) {
+        log_event(LOG_WARN, lost ? "store-connection-lost" : "store-connect-failed",
+                  LOG_TEXT("why", text), LOG_NUMBER("suppressed", suppressed));
     }
 }
 

@@ -86,7 +86,7 @@ static void after_loss(struct pg_session *session, enum pg_failure failure, cons
     session->retry_ns = clock_now().boot_ns + (session->failures == 0 && failure == PG_FAILURE_LOST
                                                    ? spread_ns(session)
                                                    : backoff_ns(session, failure));
-    pg_store_trouble(session->store, "store-connection-lost", text);
+    pg_store_trouble(session->store, true, text);
     doubt_all(session, failure, text, false);
     pg_store_arm(session->store);
 }
@@ -252,7 +252,7 @@ static void on_gate_failed(void *context, enum pg_failure failure, const char *t
     session->refused = failure != PG_FAILURE_LOST;
     pg_text(session->text, sizeof session->text, text);
     session->retry_ns = clock_now().boot_ns + backoff_ns(session, failure);
-    pg_store_trouble(session->store, "store-connect-failed", text);
+    pg_store_trouble(session->store, false, text);
     /* After silence a request goes on waiting: its own time is not over. */
     doubt_all(session, failure, session->text, !session->gate.silent);
     pg_store_arm(session->store);
