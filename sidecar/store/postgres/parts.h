@@ -105,7 +105,8 @@ struct pg_store {
     size_t session_count;
     struct pg_rows rows;
     uv_timer_t timer;
-    bool late; /* the timer came late: what has arrived is read first */
+    bool kicked; /* something was asked for in this turn of the loop */
+    bool late;   /* the timer came late: what has arrived is read first */
     bool connected_before;
     size_t troubled; /* the election that `problem` is about; the count: all of them */
     struct log_limit failed_limit; /* of what repeats at each attempt to connect */

@@ -122,6 +122,7 @@ static void on_timer(uv_timer_t *timer) {
         return;
     }
     store->late = false;
+    store->kicked = false;
     expire_ops(store, now_ns);
     for (size_t i = 0; i < store->session_count && !store->lives.closing; i++) {
         pg_session_expire(&store->sessions[i], now_ns);
@@ -142,7 +143,7 @@ void pg_store_arm(struct pg_store *store) {
     if (store->lives.closing) {
         return;
     }
-    int64_t at_ns = earliest(store);
+    int64_t at_ns = store->kicked ? 0 : earliest(store);
     if (at_ns == NEVER_NS) {
         (void)uv_timer_stop(&store->timer);
         return;
@@ -164,7 +165,8 @@ static void submit(struct store *base, enum store_event_type type,
     op->called = clock_now();
     op->deadline_ns = op->called.boot_ns + request->timeout_ns;
     pg_flow_begin(store, request->election);
-    arm_in(store, 0); /* from the loop, together with what else is asked for in this turn */
+    store->kicked = true;
+    pg_store_arm(store); /* from the loop, together with what else is asked for in this turn */
 }
 
 static void postgres_acquire(struct store *store, const struct store_request *request) {

@@ -54,16 +54,21 @@ static void on_answered(void *context, const struct pg_answers *answers) {
     struct pg_rows *rows = &store->rows;
     bool abandoned = rows->abandoned;
     size_t seat = rows->seat;
+    enum pg_row_work work = rows->work;
     rows->busy = false;
     rows->abandoned = false;
     rows->since_ns = clock_now().boot_ns;
     const PGresult *row = pg_result(answers, "row");
     bool elsewhere = row != NULL && PQntuples(row) == 1 && !pg_is_true(pg_value(row, 0, "here"));
-    if (elsewhere || answers->failed || PQtransactionStatus(rows->link.conn) != PQTRANS_IDLE) {
+    PGTransactionStatusType status = PQtransactionStatus(rows->link.conn);
+    if (status == PQTRANS_INERROR && !elsewhere && pg_link_send(&rows->link, "ROLLBACK")) {
+        rows->busy = true; /* a new process of the server would be slower the first time */
+        rows->abandoned = true;
+    } else if (elsewhere || status != PQTRANS_IDLE) {
         drop(store);
     }
     if (!abandoned && store->seats[seat].op.stage == PG_STAGE_ROWING) {
-        pg_flow_rowed(store, seat, rows->work, answers);
+        pg_flow_rowed(store, seat, work, answers);
     }
     if (!store->lives.closing) {
         pg_rows_pump(store);

@@ -4,10 +4,13 @@
 
 #include <inttypes.h>
 
+#define STATEMENT_MORE_MS 1000
+
 /* The statements of the row connection: the token rule, the clean mark, probes that write. */
 
 /* A role's default of synchronous_commit = off would let a crash forge token and mark. */
-/* Its timeouts end before the request's time does, so that a lock can still be given back. */
+/* A wait for the row ends before the request's time does, so that the lock can still be given
+ * back; a process of the server that is slow the first time may end its work. */
 static void begin(struct pg_sql *sql, const struct pg_plan *plan) {
     pg_sql_add(sql,
                "BEGIN ISOLATION LEVEL READ COMMITTED;"
@@ -18,7 +21,7 @@ static void begin(struct pg_sql *sql, const struct pg_plan *plan) {
                " pg_catalog.set_config('synchronous_commit', CASE"
                " pg_catalog.current_setting('synchronous_commit') WHEN 'remote_apply' THEN"
                " 'remote_apply' ELSE 'on' END, true);",
-               plan->attempt_ms / 2, plan->attempt_ms * 3 / 4, plan->lease_ms);
+               plan->attempt_ms / 2, plan->attempt_ms + STATEMENT_MORE_MS, plan->lease_ms);
 }
 
 /* Who the server is; the same as in sql.c, with pg_catalog in the path by now. */
