@@ -172,6 +172,8 @@ def test_slots_that_are_taken_are_waited_for(start, folder, closing):
                                                  "superuser_reserved_connections=2"]))
     leader = start("pod-a", "--ttl", "3s", store=postgres.url)
     leader.wait_leader(60)
+    wait_until(lambda: postgres.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'app'")
+               == "1", 20, "its second connection is closed")
     taken = [closing(postgres.session("app")) for _ in range(5)]
     for session in taken:
         session.ask("SELECT 1")
