@@ -23,6 +23,7 @@ need_to_build() {
     need_library libuv libuv1-dev
     need_library hiredis libhiredis-dev
     need_library openssl libssl-dev
+    need_library libpq libpq-dev
     need_library libmicrohttpd libmicrohttpd-dev
     need_library jansson libjansson-dev
 }

@@ -125,6 +125,7 @@ static bool store_start(struct app *app) {
                                 .wait_replicas = config->redis_wait_replicas,
                                 .secrets = &app->store_secrets,
                                 .tls = config_tls(config),
+                                .postgres = &config->postgres,
                                 .status = &app->store_status,
                                 .on_event = app_store_event,
                                 .context = app};

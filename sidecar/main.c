@@ -5,6 +5,7 @@
 static const struct cli_command own_commands[] = {
     {"run", "--store URL --election NAME", "runs the sidecar", cli_run},
     {"config", "[OPTIONS]", "checks and shows what run would use", cli_config},
+    {"key", "[--namespace NAME] NAME...", "shows the PostgreSQL keys of elections", cli_key},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -8,6 +8,7 @@
 
 int cli_run(int argc, char **argv);
 int cli_config(int argc, char **argv);
+int cli_key(int argc, char **argv);
 
 /* These need libc only and talk to the sidecar over its socket. */
 int cli_check(int argc, char **argv);

@@ -214,22 +214,27 @@ static void check_application(struct checker *checker) {
 }
 
 /* One of user and password: `in_url` says that the URL carries one too. */
-static void check_credential(struct checker *checker, enum option_id id, bool local, bool in_url) {
+static void check_credential(struct checker *checker, enum option_id id, const char *store,
+                             bool in_url) {
     if (!is_given(checker, id) || is_bad(checker, id)) {
         return;
     }
-    if (local) {
+    if (strcmp(store, "local") == 0) {
         blame(checker, id, "a local store has no users: leave it out");
+    } else if (strcmp(store, "postgres") == 0) {
+        blame(checker, id,
+              "PostgreSQL has its own: the user in the URL, the password in the URL "
+              "(GAVEL_STORE_FILE) or in a passfile as libpq reads it");
     } else if (in_url) {
         blame(checker, id, "the store's URL carries one as well: give it in one place");
     }
 }
 
-static void check_credentials(struct checker *checker, bool local) {
+static void check_credentials(struct checker *checker, const char *store) {
     const struct config *config = checker->config;
     struct url_credentials in_url = url_credentials(config->store_url);
-    check_credential(checker, OPTION_STORE_USER, local, in_url.user);
-    check_credential(checker, OPTION_STORE_PASSWORD, local, in_url.password);
+    check_credential(checker, OPTION_STORE_USER, store, in_url.user);
+    check_credential(checker, OPTION_STORE_PASSWORD, store, in_url.password);
     if (is_given(checker, OPTION_STORE_USER) && !is_bad(checker, OPTION_STORE_USER) &&
         !in_url.password && config->store_password == NULL &&
         !is_bad(checker, OPTION_STORE_PASSWORD)) {
@@ -287,6 +292,25 @@ static void check_tls(struct checker *checker, const struct store_ops *ops) {
     }
 }
 
+static void check_postgres(struct checker *checker, bool postgres) {
+    struct config *config = checker->config;
+    for (int id = OPTION_PG_LOCK; id <= OPTION_PG_SYNCHRONOUS; id++) {
+        if (!postgres && is_given(checker, (enum option_id)id) &&
+            !is_bad(checker, (enum option_id)id)) {
+            blame(checker, (enum option_id)id,
+                  "is for PostgreSQL alone, and the store is another: leave it out");
+        }
+    }
+    if (config->postgres.key.form != STORE_PG_KEY_HASH && config->election_count > 1 &&
+        !is_bad(checker, OPTION_PG_KEY)) {
+        blame(checker, OPTION_PG_KEY,
+              "is one key, and there is more than one election: leave it out, or run one sidecar "
+              "for each");
+    }
+    config->postgres.schema = config->pg_schema;
+    config->postgres.sequence = config->pg_sequence;
+}
+
 static void check_store(struct checker *checker) {
     const struct config *config = checker->config;
     struct error error;
@@ -298,12 +322,13 @@ static void check_store(struct checker *checker) {
         blame(checker, OPTION_STORE, error.text);
         return;
     }
-    check_credentials(checker, strcmp(ops->kind, "local") == 0);
     check_tls(checker, ops);
     if (strcmp(ops->kind, "redis") != 0 && config->redis_wait_replicas > 0) {
         blame(checker, OPTION_REDIS_WAIT_REPLICAS,
               "is about the replicas of a Redis server, and this store is none: leave it out");
     }
+    check_credentials(checker, ops->kind);
+    check_postgres(checker, strcmp(ops->kind, "postgres") == 0);
 }
 
 void config_check(struct config *config, char *const *environment, struct config_report *report) {

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "election/reply.h"
+#include "store/store.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,6 +64,10 @@ struct config {
     char *tls_ca;              /* NULL: none; these are read again on SIGHUP */
     char *tls_cert;
     char *tls_key;
+
+    struct store_postgres postgres; /* its texts are those below */
+    char *pg_schema;
+    char *pg_sequence; /* NULL: none */
 
     bool log_json;
     int log_level; /* enum log_level */

@@ -332,6 +332,8 @@ void config_finish(struct config *config) {
     free(config->socket_path);
     free(config->page_dir);
     free(config->app_check);
+    free(config->pg_schema);
+    free(config->pg_sequence);
     memory_free_secret(config->store_user);
     memory_free_secret(config->store_password);
     free(config->store_user_file);

@@ -14,6 +14,8 @@
 static const char *const modes[] = {"correctness", "efficiency", NULL};
 static const char *const on_failures[] = {"ride-out", "step-down", NULL};
 static const char *const no_yes[] = {"false", "true", NULL};
+static const char *const pg_locks[] = {"session", "transaction", NULL};
+static const char *const pg_poolers[] = {"none", "session", NULL};
 static const char *const formats[] = {"text", "json", NULL};
 static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
 _Static_assert(LOG_DEBUG == 0 && LOG_ERROR == 3, "levels are indexed by enum log_level");
@@ -23,7 +25,7 @@ const struct option options[OPTION_COUNT] = {
                       .value = "URL",
                       .help = "where the locks live: redis://HOST[:PORT][/DB], "
                               "redis+sentinel://HOST,HOST/MASTER, both with TLS as rediss, "
-                              "redis+unix:/PATH, local:/DIR",
+                              "redis+unix:/PATH, postgres://USER@HOST[:PORT]/DB, local:/DIR",
                       .required = true,
                       .file_twin = true,
                       .take = take_store,
@@ -251,6 +253,58 @@ const struct option options[OPTION_COUNT] = {
                          .take = take_page_dir,
                          .show = show_page_dir,
                          .target = AT(page_dir)},
+    [OPTION_PG_LOCK] = {.name = "pg-lock",
+                        .value = "KIND",
+                        .standard = "session",
+                        .help = "session: one connection holds all locks; transaction: each is "
+                                "held by an open transaction, for poolers of transactions",
+                        .take = take_switch,
+                        .show = show_switch,
+                        .target = AT(postgres.transaction),
+                        .choices = pg_locks},
+    [OPTION_PG_POOLER] = {.name = "pg-pooler",
+                          .value = "KIND",
+                          .standard = "none",
+                          .help = "session: a pooler that gives each client a session of its own "
+                                  "is accepted",
+                          .take = take_switch,
+                          .show = show_switch,
+                          .target = AT(postgres.session_pooler),
+                          .choices = pg_poolers},
+    [OPTION_PG_KEY] = {.name = "pg-key",
+                       .value = "KEY",
+                       .standard = "hash",
+                       .help = "the advisory lock's key: hash (of NAMESPACE/NAME, see gavel key), "
+                               "one bigint, or two ints as in 7,42",
+                       .take = take_pg_key,
+                       .show = show_pg_key,
+                       .target = AT(postgres.key)},
+    [OPTION_PG_SCHEMA] = {.name = "pg-schema",
+                          .value = "NAME",
+                          .standard = "public",
+                          .help = "the schema of the table gavel_election",
+                          .take = take_pg_schema,
+                          .show = show_text,
+                          .target = AT(pg_schema)},
+    [OPTION_PG_TOKEN] = {.name = "pg-token",
+                         .value = "SOURCE",
+                         .standard = "row",
+                         .help = "row: tokens come from the table; sequence:NAME: they are above "
+                                 "the next number of that sequence too",
+                         .take = take_pg_token,
+                         .show = show_pg_token,
+                         .target = AT(pg_sequence)},
+    [OPTION_PG_SYNCHRONOUS] = {.name = "pg-synchronous",
+                               .value = "true|false",
+                               .standard = "false",
+                               .flag = true,
+                               .help = "probes write, and count only where a synchronous "
+                                       "standby confirms it: a cut-off primary loses its leader; "
+                                       "--pg-synchronous alone means true",
+                               .take = take_switch,
+                               .show = show_switch,
+                               .target = AT(postgres.synchronous),
+                               .choices = no_yes},
     [OPTION_LOG_FORMAT] = {.name = "log-format",
                            .value = "FORMAT",
                            .standard = "json",

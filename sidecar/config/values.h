@@ -21,6 +21,11 @@ option_take take_address;     /* struct listen_address */
 option_take take_socket;      /* an absolute path or "off" */
 option_take take_page_dir;    /* an absolute path or "off" */
 option_take take_mode;        /* unsigned, octal */
+/* values_postgres.c */
+option_take take_pg_key;    /* struct store_pg_key */
+option_take take_pg_schema; /* char *, up to 63 bytes */
+option_take take_pg_token;  /* char *, the sequence's name */
+option_show show_pg_key, show_pg_token;
 
 option_show show_store, show_text, show_secret, show_names, show_time, show_drain, show_floor,
     show_count, show_time_or_off, show_app_check, show_switch, show_level, show_address,

@@ -1,6 +1,7 @@
 #include "store/store.h"
 
 #include "store/local/local.h"
+#include "store/postgres/postgres.h"
 #include "store/redis/redis.h"
 
 #include <stdio.h>
@@ -13,6 +14,7 @@ static const struct {
     {&local_store_ops, "local:DIR"},
     {&redis_store_ops, "redis://HOST:PORT/DATABASE, redis+sentinel://HOST,HOST,HOST/MASTER, both "
                        "with TLS as rediss, redis+unix:///PATH"},
+    {&postgres_store_ops, "postgres://USER@HOST:PORT/DATABASE"},
 };
 
 const struct store_ops *store_for_url(const char *url, struct error *error) {

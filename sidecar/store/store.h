@@ -65,6 +65,23 @@ struct store_tls_finding {
     bool key_exposed;         /* not wrong, but others than its owner may read the key */
 };
 
+/* An explicit key (--pg-key) instead of the name's hash; for one election. */
+struct store_pg_key {
+    enum { STORE_PG_KEY_HASH, STORE_PG_KEY_BIGINT, STORE_PG_KEY_INTS } form;
+    int64_t whole;
+    int32_t first, second;
+};
+
+/* The --pg-* options. Zeroed: the defaults. */
+struct store_postgres {
+    const char *schema; /* NULL: public */
+    struct store_pg_key key;
+    const char *sequence; /* tokens are above its next number too; NULL: none */
+    bool transaction;     /* the lock is a transaction's, for transaction poolers */
+    bool session_pooler;  /* a pooler that gives each client a session is accepted */
+    bool synchronous;     /* probes write, and count only with a synchronous standby */
+};
+
 enum store_event_type {
     STORE_ACQUIRED,
     STORE_RENEWED,
@@ -112,6 +129,7 @@ struct store_setup {
     unsigned wait_replicas; /* Redis: how many of them have to acknowledge a grant or renewal */
     const struct store_secrets *secrets;
     struct store_tls tls;
+    const struct store_postgres *postgres; /* NULL: the defaults */
     struct store_status *status;
     void (*on_event)(void *context, const struct store_event *event);
     void *context;

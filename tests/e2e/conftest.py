@@ -8,6 +8,7 @@ from kit.latency import Latency
 from kit.monitor import Monitor
 from kit.observer import Observer
 from kit.ports import free_port
+from kit.postgres_server import Postgres
 from kit.redis_server import Redis
 from kit.relay import Relay
 from kit.sampler import Sampler
@@ -76,6 +77,11 @@ def closing(closing_things):
 @pytest.fixture
 def redis(folder, closing):
     return closing(Redis(folder + "/redis"))
+
+
+@pytest.fixture
+def postgres(folder, closing):
+    return closing(Postgres(folder + "/pg"))
 
 
 @pytest.fixture

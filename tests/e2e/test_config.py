@@ -37,6 +37,12 @@ WRONG = {
     "tls-ca": ["/nonexistent/ca.pem"],
     "tls-cert": ["/nonexistent/cert.pem"],
     "tls-key": ["/nonexistent/key.pem"],
+    "pg-lock": ["row"],
+    "pg-pooler": ["transaction"],
+    "pg-key": ["x", "7,", "9223372036854775808"],
+    "pg-schema": ["x" * 64],
+    "pg-token": ["sequence:", "nextval"],
+    "pg-synchronous": ["yes"],
     "log-format": ["xml"],
     "log-level": ["loud"],
 }
@@ -94,6 +100,10 @@ def test_all_errors_at_once():
     ({"ttl": "10s", "margin": "9s"}, ["margin"]),
     ({"http": "localhost:4040", "health": "localhost:4040"}, ["http", "health"]),
     ({"http": "off", "health": "off", "socket": "off"}, ["http", "socket"]),
+    ({"pg-lock": "session"}, ["pg-lock"]),  # not with Redis
+    ({"store": "postgres://h/db", "election": "a,b", "pg-key": "7"}, ["pg-key"]),
+    ({"store": "postgres://h/db", "store-user": "x"}, ["store-user"]),
+    ({"store": "postgres://h"}, ["store"]),
 ])
 def test_contradictions(values, keys):
     text = errors(config({**GOOD, **values}))

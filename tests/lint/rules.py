@@ -31,6 +31,7 @@ USES = {
 LIBRARIES = {
     "uv.h": ("sidecar/app", "sidecar/base", "sidecar/config", "sidecar/store", "sidecar/publish",
              "health"),
+    "libpq-fe.h": ("sidecar/store/postgres",),
     "hiredis": ("sidecar/store/redis",),
     "openssl": ("sidecar/store/redis",),
     "microhttpd.h": ("sidecar/base", "sidecar/publish", "health"),

@@ -33,11 +33,15 @@ static bool check_tls(const struct store_tls *tls, struct store_tls_finding *fin
 
 static const struct store_ops redis = {
     .kind = "redis", .check = check, .uses_tls = uses_tls, .check_tls = check_tls};
+static const struct store_ops postgres = {.kind = "postgres", .check = check};
 static const struct store_ops local = {.kind = "local", .check = check};
 
 const struct store_ops *store_for_url(const char *url, struct error *error) {
     if (strncmp(url, "redis:", 6) == 0 || uses_tls(url)) {
         return &redis;
+    }
+    if (strncmp(url, "postgres:", 9) == 0) {
+        return &postgres;
     }
     if (strncmp(url, "local:", 6) == 0) {
         return &local;

@@ -20,7 +20,7 @@ struct samples {
     "aaaaaaa" /* 101 */
 
 static const struct samples samples[OPTION_COUNT] = {
-    [OPTION_STORE] = {.good = {"redis://h", "local:/var/lib/gavel"},
+    [OPTION_STORE] = {.good = {"redis://h", "local:/var/lib/gavel", "postgres://app@h/db"},
                       .wrong = {"http://x", "redis://wrong", "redis://a b", "x", "redis://a\n"}},
     [OPTION_STORE_USER] = {.good = {"worker"}, .any_text = true},
     [OPTION_STORE_PASSWORD] = {.good = {"hunter2", " "}, .any_text = true},
@@ -68,6 +68,16 @@ static const struct samples samples[OPTION_COUNT] = {
                             .wrong = {"0o660", "rw", "0400", "0577", "01777", "888", "66",
                                       "00000660"}},
     [OPTION_PAGE_DIR] = {.good = {"/run/gavel", "/", "off"}, .wrong = {"pages", "./x", "OFF"}},
+    [OPTION_PG_LOCK] = {.good = {"session", "transaction"}, .wrong = {"row", "Session"}},
+    [OPTION_PG_POOLER] = {.good = {"none", "session"}, .wrong = {"transaction", "off"}},
+    [OPTION_PG_KEY] = {.good = {"hash", "0", "-9223372036854775808", "7,42",
+                                "-2147483648,2147483647"},
+                       .wrong = {"9223372036854775808", "7,", ",7", "7, 42", "2147483648,1", "x",
+                                 "1,2,3", "+1", "0x7", " 1", "7;1"}},
+    [OPTION_PG_SCHEMA] = {.good = {"public", "My Schema"}, .wrong = {LONG_NAME, "a\n"}},
+    [OPTION_PG_TOKEN] = {.good = {"row", "sequence:s", "sequence:public.s"},
+                         .wrong = {"sequence:", "s", "Row", "sequence"}},
+    [OPTION_PG_SYNCHRONOUS] = {.good = {"true", "false"}, .wrong = {"on", "yes"}},
     [OPTION_LOG_FORMAT] = {.good = {"json", "text"}, .wrong = {"xml", "JSON"}},
     [OPTION_LOG_LEVEL] = {.good = {"debug", "info", "warn", "error"}, .wrong = {"warning", "0"}},
 };
@@ -91,7 +101,10 @@ static void load_value(struct loaded *loaded, size_t id, bool by_flag, const cha
         (void)sprintf(entry, "%s=%s", option_variable(options[id].name, variable), value);
         environment[variables++] = entry;
     }
-    char store[] = "--store=rediss://h";
+    bool postgres = id >= OPTION_PG_LOCK && id <= OPTION_PG_SYNCHRONOUS;
+    char redis_store[] = "--store=rediss://h";
+    char postgres_store[] = "--store=postgres://h/db";
+    char *store = postgres ? postgres_store : redis_store;
     char election[] = "--election=a";
     char password[] = "GAVEL_STORE_PASSWORD=x";
     char certificate[] = "GAVEL_TLS_CERT=/cert.pem";

@@ -1,0 +1,84 @@
+#include "store/postgres/failure.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The longest prefix that fits decides; a state stands before its class. */
+static const struct {
+    const char *prefix;
+    enum pg_failure failure;
+} states[] = {
+    {"57014", PG_FAILURE_LATER},  /* query_canceled: statement_timeout too */
+    {"57P01", PG_FAILURE_LOST},   /* admin_shutdown, pg_terminate_backend */
+    {"57P02", PG_FAILURE_LOST},   /* crash_shutdown */
+    {"57P03", PG_FAILURE_LATER},  /* cannot_connect_now */
+    {"57P04", PG_FAILURE_CONFIG}, /* database_dropped */
+    {"57P05", PG_FAILURE_LOST},   /* idle_session_timeout */
+    {"25P03", PG_FAILURE_LOST},   /* idle_in_transaction_session_timeout */
+    {"25P04", PG_FAILURE_LOST},   /* transaction_timeout */
+    {"25006", PG_FAILURE_SERVER}, /* read_only_sql_transaction */
+    {"55P03", PG_FAILURE_LATER},  /* lock_not_available */
+    {"55000", PG_FAILURE_SERVER}, /* what recovery refuses */
+    {"08P01", PG_FAILURE_OTHER},  /* protocol violation: poolers say much with it */
+    {"08", PG_FAILURE_LOST},      /* connection exceptions */
+    {"28", PG_FAILURE_CONFIG},    /* authorization */
+    {"3D", PG_FAILURE_CONFIG},    /* no such database */
+    {"3F", PG_FAILURE_CONFIG},    /* no such schema */
+    {"40", PG_FAILURE_LATER},     /* deadlock, serialization */
+    {"42", PG_FAILURE_CONFIG},    /* privilege, no such table or function */
+    {"53", PG_FAILURE_LATER},     /* connections, memory, disk */
+    {"57", PG_FAILURE_LOST},      {"XX", PG_FAILURE_OTHER},
+};
+
+enum pg_failure pg_failure_of(const char *sqlstate) {
+    if (sqlstate == NULL || sqlstate[0] == '\0') {
+        return PG_FAILURE_LOST;
+    }
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
+        if (strncmp(states[i].prefix, sqlstate, strlen(states[i].prefix)) == 0) {
+            return states[i].failure;
+        }
+    }
+    return PG_FAILURE_OTHER;
+}
+
+const char *pg_failure_name(enum pg_failure failure) {
+    static const char *const names[] = {"lost", "not-now", "configuration", "wrong-server",
+                                        "other"};
+    return names[failure];
+}
+
+void pg_text(char *out, size_t size, const char *text) {
+    size_t used = 0;
+    for (; text != NULL && *text != '\0' && *text != '\n' && used + 1 < size; text++) {
+        out[used++] = *text;
+        if (*text < ' ' || *text > '~') {
+            out[used - 1] = '?';
+        }
+    }
+    out[used] = '\0';
+}
+
+static bool is_state(const char *at) {
+    for (int i = 0; i < 5; i++) {
+        if (!isdigit((unsigned char)at[i]) && !(at[i] >= 'A' && at[i] <= 'Z')) {
+            return false;
+        }
+    }
+    return at[5] == ':' && at[6] == ' ';
+}
+
+bool pg_failure_read(const char *verbose, char sqlstate[PG_SQLSTATE], char *text, size_t size) {
+    sqlstate[0] = '\0';
+    for (const char *at = strstr(verbose, ":  "); at != NULL; at = strstr(at + 1, ":  ")) {
+        if (strlen(at) > 10 && is_state(at + 3)) {
+            memcpy(sqlstate, at + 3, PG_SQLSTATE - 1);
+            sqlstate[PG_SQLSTATE - 1] = '\0';
+            pg_text(text, size, at + 10);
+            return true;
+        }
+    }
+    pg_text(text, size, verbose);
+    return false;
+}

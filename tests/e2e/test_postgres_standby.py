@@ -1,0 +1,117 @@
+"""PostgreSQL with a streaming standby: failover, and what is said of it."""
+
+import subprocess
+
+import pytest
+
+from kit.clock import S, boottime_ns, wait_until
+from kit.postgres_server import Postgres, ordinary_user, postgres_bin
+
+
+@pytest.fixture
+def pair(folder, closing):
+    primary = closing(Postgres(folder + "/pg", ["wal_keep_size=64MB"]))
+    standby_folder = folder + "/sb"
+    subprocess.run(["install", "-d", "-m", "0700", *(["-o", "nobody"] if ordinary_user() else []),
+                    standby_folder], check=True)
+    subprocess.run([postgres_bin() + "/pg_basebackup", "-h", "127.0.0.1", "-p", str(primary.port),
+                    "-U", "super", "-D", standby_folder + "/data", "-R", "-X", "stream", "-c",
+                    "fast", "-d", "application_name=s1"], check=True, cwd="/", **ordinary_user())
+    standby = closing(Postgres(standby_folder, data=standby_folder + "/data"))
+    return primary, standby
+
+
+def promote(standby):
+    standby.sql("SELECT pg_promote()")
+    wait_until(lambda: standby.sql("SELECT pg_is_in_recovery()") == "f", 20)
+
+
+def test_a_standby_is_never_led_on(start, pair):
+    primary, standby = pair
+    pod = start("pod-a", "--ttl", "1s", store=primary.url)
+    pod.wait_leader(60)
+    wait_until(lambda: "store-replicated-async" in pod.status()["warnings"], 5)
+    other = start("pod-b", "--ttl", "1s", store=standby.url)
+    wait_until(lambda: "not-primary" in other.log(), 30)
+    until = boottime_ns() + 2 * S
+    while boottime_ns() < until:
+        assert not other.leads()
+    assert standby.locks() == []
+    # Both named: the standby is passed over.
+    both = f"postgres://app@127.0.0.1:{standby.port},127.0.0.1:{primary.port}/app"
+    third = start("pod-c", "--ttl", "1s", store=both)
+    third.wait_state("follower", 60)
+    assert third.status()["lock_space"] == pod.status()["lock_space"]
+
+
+def test_tokens_grow_over_a_failover_that_lost_the_last_grant(start, pair):
+    primary, standby = pair
+    pod = start("pod-a", "--ttl", "1s", "--drain", "none", store=primary.url, fixed_port=True)
+    pod.wait_leader(60)
+    assert pod.stop() == 0
+    wait_until(lambda: standby.sql("SELECT count(*) FROM gavel_election WHERE clean") == "1", 10)
+    standby.sql("ALTER SYSTEM SET primary_conninfo = ''")
+    standby.sql("SELECT pg_reload_conf()")
+    wait_until(lambda: primary.sql("SELECT count(*) FROM pg_stat_replication") == "0", 10)
+    pod.start()
+    last = pod.wait_leader(60)
+    primary.stop("immediate")
+    promote(standby)
+    other = start("pod-b", "--ttl", "1s", store=standby.url)
+    since = boottime_ns()
+    check = other.wait_leader(60)
+    assert check.token > last.token
+    assert boottime_ns() - since > 0.8 * S, "the mark is another server's: it had to wait"
+    assert standby.row()["prior"] in ("other-server", "unclean")  # unclean: a second attempt
+    assert not pod.leads()
+
+
+def test_a_read_only_server_elects_nobody(start, pair):
+    primary, _ = pair
+    pod = start("pod-a", "--ttl", "1s", store=primary.url)
+    pod.wait_leader(60)
+    primary.sql("ALTER DATABASE app SET default_transaction_read_only = on")
+    primary.end_backend(primary.locks()[0])
+    wait_until(lambda: "read-only" in pod.log(), 30)
+    until = boottime_ns() + 2 * S
+    while boottime_ns() < until:
+        assert not pod.leads()
+    primary.psql("ALTER DATABASE app SET default_transaction_read_only = off",
+                 database="postgres")
+    pod.wait_leader(60)
+
+
+def test_probes_that_write_stop_a_primary_that_is_cut_off(start, pair):
+    primary, standby = pair
+    pod = start("pod-a", "--ttl", "2s", "--pg-synchronous", store=primary.url)
+    wait_until(lambda: "synchronous_standby_names is empty" in pod.log(), 30)
+    assert not pod.leads()
+    primary.sql("ALTER SYSTEM SET synchronous_standby_names = 's1'")
+    primary.sql("SELECT pg_reload_conf()")
+    pod.wait_leader(30)
+    assert pod.status()["warnings"] == []
+    standby.freeze()  # nothing that the primary writes is confirmed any more
+    wait_until(lambda: not pod.leads(), 10)
+    until = boottime_ns() + 3 * S
+    while boottime_ns() < until:
+        assert not pod.leads()
+    count = int(primary.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'app'"))
+    assert count <= 5, "what waits for the standby does not pile up"
+    standby.thaw()
+    pod.wait_leader(30)
+
+
+def test_a_cancelled_wait_for_a_standby_is_no_commit(start, pair):
+    primary, _ = pair
+    primary.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    primary.sql("SELECT pg_reload_conf()")
+    pod = start("pod-a", "--ttl", "10s", store=primary.url)
+
+    def cancel():
+        return primary.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = "
+                           "'app' AND wait_event = 'SyncRep'")
+    def told():
+        cancel()
+        assert pod.state() not in ("leader", "pending")
+        return "perhaps not on a synchronous standby" in pod.log()
+    wait_until(told, 30)
