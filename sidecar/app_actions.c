@@ -88,6 +88,7 @@ void app_step(struct app_election *election, struct election_event *event) {
 
     app_publish(election, &before, actions.changed); /* before the lock can change hands */
     app_tell(election, &actions);
+    app->board.entries[election->index].attached = election->core.app_attached;
     if (actions.op != OP_NONE) {
         start_operation(election, &actions);
     }

@@ -64,7 +64,7 @@ static const char *const reason_details[REASON_COUNT] = {
     [REASON_FOREIGN_VALUE] = "the lock holds something that gavel did not write: it is left alone",
     [REASON_DEADLINE] = "the lease ran out before the store confirmed it",
     [REASON_STORE_UNREACHABLE] = "the store does not answer",
-    [REASON_STORE_REFUSED] = "the store answers with an error: the log has it",
+    [REASON_STORE_REFUSED] = "the store answers with an error",
     [REASON_APP_GONE] = "the attached application has ended",
     [REASON_APP_HUNG] = "the attached application has missed its beat (--app-timeout)",
     [REASON_APP_UNHEALTHY] = "the application does not answer its check (--app-check)",
@@ -223,14 +223,20 @@ static void tell_observers(struct board *board, struct board_entry *entry) {
     }
 }
 
+/* Which of the promises a reading of the page is. */
+static int64_t *page_promise(const struct board_entry *entry, struct handouts *handouts) {
+    return entry->attached ? &handouts->app_until_ns : &handouts->until_ns;
+}
+
 struct handouts board_handouts(const struct board *board, const struct board_entry *entry,
                                struct instant now) {
     struct handouts handouts = entry->handouts;
     int64_t until_ns = board->pages != NULL
                            ? pages_readable_until_ns(board->pages, index_of(board, entry), now)
                            : 0;
-    if (until_ns > handouts.until_ns) {
-        handouts.until_ns = until_ns;
+    int64_t *promised_ns = page_promise(entry, &handouts);
+    if (until_ns > *promised_ns) {
+        *promised_ns = until_ns;
     }
     return handouts;
 }
@@ -238,7 +244,8 @@ struct handouts board_handouts(const struct board *board, const struct board_ent
 void board_publish(struct board *board, struct board_entry *entry, const struct view *view,
                    bool changed) {
     if (board->pages != NULL) {
-        pages_show(board->pages, index_of(board, entry), view, &entry->handouts);
+        pages_show(board->pages, index_of(board, entry), view,
+                   page_promise(entry, &entry->handouts));
     }
     entry->view = *view;
     if (changed) {

@@ -18,6 +18,8 @@ struct board_entry {
     struct view view;
     struct handouts handouts;
     bool draining; /* the process is ending */
+    /* An application is attached, as the core knows it: it stands for those who read the page. */
+    bool attached;
     /* What the store's last answer had to complain of, for people; empty: nothing. Written by the
      * composition root, never a secret. */
     char problem[BOARD_PROBLEM_SIZE];

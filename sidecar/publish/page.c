@@ -70,7 +70,7 @@ int64_t pages_readable_until_ns(const struct pages *pages, size_t election, stru
 }
 
 void pages_show(struct pages *pages, size_t election, const struct view *view,
-                struct handouts *handouts) {
+                int64_t *promised_until_ns) {
     struct page *page = &pages->pages[election];
     struct page_content content;
     fill_content(pages, &content, view);
@@ -82,8 +82,8 @@ void pages_show(struct pages *pages, size_t election, const struct view *view,
         (!says_leader(&content) || content.boot_deadline_ns < page->content.boot_deadline_ns)) {
         /* The clock is read after the change: whoever read the page did it before. */
         int64_t until_ns = pages_readable_until_ns(pages, election, clock_now());
-        if (until_ns > handouts->until_ns) {
-            handouts->until_ns = until_ns;
+        if (until_ns > *promised_until_ns) {
+            *promised_until_ns = until_ns;
         }
     }
     page->content = content;

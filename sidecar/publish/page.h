@@ -24,10 +24,10 @@ struct pages *pages_create(const struct pages_setup *setup, struct error *error)
 /* Says "not leader" and removes the files. */
 void pages_destroy(struct pages *pages);
 
-/* Shows a view. Where the page said "leader" and does not any more, `handouts` gets the end of
- * what was read from it until now. */
+/* Shows a view. Where the page said "leader" and does not any more, `*promised_until_ns` is raised
+ * to the end of what was read from it until now. */
 void pages_show(struct pages *pages, size_t election, const struct view *view,
-                struct handouts *handouts);
+                int64_t *promised_until_ns);
 
 /* The end, on BOOTTIME, of what one who reads at `now` may rely on; 0: the page does not say
  * "leader". */

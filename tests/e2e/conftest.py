@@ -127,3 +127,12 @@ def observe(closing):
 @pytest.fixture
 def monitor(redis, closing):
     return closing(Monitor(redis))
+
+
+@pytest.fixture
+def pods(start, postgres):
+    """Sidecars pod-NAME on one PostgreSQL."""
+    def some(names, *options, ttl="1s", store=None, **kwargs):
+        return [start(f"pod-{i}", "--ttl", ttl, *options, store=store or postgres.url,
+                      fixed_port=True, **kwargs) for i in names]
+    return some

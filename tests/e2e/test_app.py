@@ -84,7 +84,7 @@ def test_a_hung_application_loses_leadership_when_its_validity_has_ended(pair, l
 
 
 def test_a_hung_application_is_not_waited_for_in_efficiency(pair, latency):
-    leading, other = pair("--app-timeout", "500ms", "--valid-for", "700ms", "--mode", "efficiency",
+    leading, other = pair("--app-timeout", "500ms", "--valid-for", "700ms", "--mode", "efficiency", "--require-app",
                           beat_ms=100)
     stopped, when, _ = hung(leading, other)
     if TIMING:

@@ -33,7 +33,7 @@ LIBRARIES = {
              "health"),
     "libpq-fe.h": ("sidecar/store/postgres",),
     "hiredis": ("sidecar/store/redis",),
-    "openssl": ("sidecar/store/redis",),
+    "openssl": ("sidecar/store/redis", "sidecar/store/postgres"),
     "microhttpd.h": ("sidecar/base", "sidecar/publish", "health"),
     "jansson.h": ("sidecar/publish", "sidecar/store", "sidecar/base", "sidecar/cli", "health"),
 }

@@ -133,8 +133,9 @@ static inline bool postgres_server_launch(struct postgres_server *server) {
             _exit(126);
         }
         prctl(PR_SET_PDEATHSIG, SIGQUIT);
-        freopen(log, "a", stderr);
-        freopen("/dev/null", "w", stdout);
+        if (freopen(log, "a", stderr) == NULL || freopen("/dev/null", "w", stdout) == NULL) {
+            _exit(126);
+        }
         execl(path, "postgres", "-D", data, "-p", port, "-k", server->folder, "-c",
               "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "max_connections=60",
               (char *)NULL);
