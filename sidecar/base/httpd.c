@@ -147,7 +147,9 @@ static void stop_listening(struct httpd *httpd) {
 }
 
 static void on_timer(uv_timer_t *timer) {
-    drive(timer->data);
+    struct httpd *httpd = timer->data;
+    httpd->in_timer = true;
+    drive(httpd);
 }
 
 /* When the library or one of our limits has to be looked at again. */
@@ -161,7 +163,14 @@ static void arm(struct httpd *httpd, uint64_t next_ms) {
         uv_timer_stop(&httpd->timer);
         return;
     }
-    uv_timer_start(&httpd->timer, on_timer, next_ms > now_ms ? next_ms - now_ms : 0, 0);
+    uint64_t left_ms = next_ms > now_ms ? next_ms - now_ms : 0;
+    /* Set to "at once" from within its own call, a timer is run again before the loop has looked
+     * at anything else: a client that never stops asking would have it for itself. */
+    if (left_ms == 0 && httpd->in_timer) {
+        left_ms = 1;
+    }
+    httpd->in_timer = false;
+    uv_timer_start(&httpd->timer, on_timer, left_ms, 0);
 }
 
 static uint64_t enforce_limits(struct httpd *httpd) {

@@ -52,6 +52,7 @@ struct httpd {
     uint64_t sweep_ms;        /* the next look for peers that have left */
     bool running;             /* inside the library */
     bool soon;                /* it has to run again, whatever it says itself */
+    bool in_timer;            /* drive() runs from its timer */
 
     bool closing;
     uint64_t close_by_ms;

@@ -14,8 +14,8 @@
 #define ACCEPT_BATCH 32 /* then others have their turn */
 
 const struct socket_limits socket_limits_default = {
-    .clients = 256,
-    .watchers = 128,
+    .clients = 1280,
+    .watchers = 1024,
     .refused = 64,
     .first_request_ms = 10000,
     .idle_ms = 5000,

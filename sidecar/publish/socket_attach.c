@@ -29,7 +29,7 @@ void socket_attach_start(struct socket_client *client, struct board_entry *entry
     socket_client_set_phase(client, PHASE_ATTACHED);
     uv_timer_stop(&client->timer);
     socket_client_count(client, CODE_OK);
-    client->attach = (struct socket_attach){.ok = true};
+    client->attach = (struct socket_attach){.ok = true, .last_number = server->last_number};
     socket_attach_push(client);
     if (client->phase == PHASE_ATTACHED) {
         tell(client, APP_ATTACHED, 0);
@@ -163,8 +163,11 @@ bool socket_attach_is_of(const struct socket_client *client, const struct board_
     const struct socket_server *server = client->server;
     const struct socket_client *attached =
         server->attached[(size_t)(entry - server->setup.board->entries)];
-    /* 0: its process is not visible from here, and any other might be as well. */
-    return attached != NULL && client->pid != 0 && attached->pid == client->pid;
+    /* 0: its process is not visible from here, and any other might be as well. A connection made
+     * before may be shared with a child that outlives the attachment; a later one is shared only
+     * by those that have the attachment too. */
+    return attached != NULL && client->pid != 0 && attached->pid == client->pid &&
+           client->number > attached->attach.last_number;
 }
 
 void socket_revoke(struct socket_server *server, size_t election, uint64_t token, int64_t by_ns) {

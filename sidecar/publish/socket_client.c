@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,11 +192,21 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer) {
                           (unsigned)(sizeof client->input - client->length));
 }
 
+/* Whoever has only ended its sending may still be at work. */
+static bool has_hung_up(const struct socket_client *client) {
+    uv_os_fd_t fd;
+    if (uv_fileno((const uv_handle_t *)&client->pipe, &fd) != 0) {
+        return false;
+    }
+    struct pollfd one = {.fd = fd};
+    return poll(&one, 1, 0) > 0 && (one.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer) {
     (void)buffer;
     struct socket_client *client = stream->data;
     if (count < 0) {
-        client->attach.by_peer = true;
+        client->attach.by_peer = has_hung_up(client);
         socket_client_close(client);
     } else if (client->phase == PHASE_WATCHING && count > 0) {
         socket_client_refuse(client, FAULT_BAD_REQUEST, "a connection that watches takes no input");
@@ -303,6 +314,7 @@ struct socket_client *socket_client_create(struct socket_server *server, int fd)
     client->pipe.data = client;
     client->timer.data = client;
     client->pid = peer_pid(fd);
+    client->number = ++server->last_number;
     uv_pipe_init(server->setup.loop, &client->pipe, 0);
     uv_timer_init(server->setup.loop, &client->timer);
     if (uv_pipe_open(&client->pipe, fd) != 0) {

@@ -53,9 +53,10 @@ enum socket_fault {
 
 /* What an ATTACHED connection has to be told, and how it ends. */
 struct socket_attach {
-    bool by_peer; /* the peer has ended it */
-    bool deaf;    /* it does not take what is written: its end, or it is cut off soon */
-    bool ok;      /* lines that are due, in this order */
+    bool by_peer;         /* the peer has ended it */
+    uint64_t last_number; /* of the clients that had come before it attached */
+    bool deaf;            /* it does not take what is written: its end, or it is cut off soon */
+    bool ok;              /* lines that are due, in this order */
     bool revoke;
     bool beat; /* how often it has to be heard of */
     bool lease;
@@ -84,6 +85,7 @@ struct socket_client {
     char *unsent;       /* what the kernel has not taken yet; NULL: nothing */
 
     pid_t pid;                           /* the peer's; 0: not visible from here */
+    uint64_t number;                     /* grows with each that came */
     struct board_entry *entry;           /* RESIGNING, WATCHING, ATTACHED */
     int64_t push_ns;                     /* WATCHING: BOOTTIME of the next line; NEVER_NS */
     bool stale;                          /* WATCHING: changed while a line was unsent */
@@ -103,6 +105,7 @@ struct socket_server {
     uv_poll_t listener;
     uv_timer_t pause; /* until accepting goes on */
     size_t open_handles;
+    uint64_t last_number;
     size_t phases[PHASE_COUNT]; /* how many clients are in each */
     struct socket_client *clients;
     struct socket_client **attached; /* one an election; NULL: none */

@@ -7,6 +7,7 @@ import random
 import re
 import select
 import socket
+import threading
 
 import pytest
 
@@ -221,6 +222,33 @@ def test_a_watcher_that_never_reads_is_dropped_and_harms_nobody(start, redis):
             assert "leader" in a.check().line or "follower" in a.check().line
         assert resident_kib(a) < 512 * 1024
     wait_until(lambda: a.open_files() <= before, 10)
+
+
+def pump(s, stop, answered):
+    """Asks without a pause, and takes the answers."""
+    requests = b"GET /v1/leader HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200
+    s.setblocking(False)
+    while not stop.is_set():
+        with contextlib.suppress(BlockingIOError):
+            s.send(requests)
+        with contextlib.suppress(BlockingIOError):
+            answered.append(len(s.recv(1 << 20)))
+
+
+def test_a_client_that_never_stops_asking_has_not_the_loop_for_itself(leader, unharmed):
+    stop, answered = threading.Event(), []
+    with connect(leader, "http") as s:
+        thread = threading.Thread(target=pump, args=(s, stop, answered))
+        thread.start()
+        try:
+            wait_until(lambda: sum(answered) > 500_000, 30)
+            for _ in range(20):
+                assert leader.check().leader
+            assert 0 not in answered, "cut off"
+        finally:
+            stop.set()
+            thread.join()
+    assert not leader.event("loop-stall")
 
 
 def test_requests_with_a_body_and_chunks(leader, unharmed):

@@ -45,6 +45,8 @@ struct rig *rig_create(void) {
     snprintf(rig->path, sizeof rig->path, "%s/gavel.sock", rig->folder);
     rig->mode = 0660;
     rig->limits = socket_limits_default;
+    rig->limits.clients = 256; /* both ends are in this process */
+    rig->limits.watchers = 128;
     rig->entries[0].name = "billing";
     rig->entries[1].name = "mail";
     rig->board = (struct board){.namespace_ = "default",

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* The connection that stands for the whole application. */
 
@@ -95,12 +96,29 @@ static void test_its_answers_are_kept_apart(void **state) {
     assert_true(rig->entries[0].handouts.until_ns == line.deadline_ns);
     assert_true(rig->entries[0].handouts.app_until_ns == 0);
     struct peer *peer = attach(rig);
-    peer_send(other, "check\n");
-    struct leader_line next = peer_expect_leader(rig, other);
+    struct peer *later = peer_connect(rig);
+    peer_send(later, "check\n");
+    struct leader_line next = peer_expect_leader(rig, later);
     assert_true(rig->entries[0].handouts.app_until_ns == next.deadline_ns);
     assert_true(rig->entries[0].handouts.until_ns == line.deadline_ns);
+    /* A connection from before may be a child's too, which has not got the attachment. */
+    peer_send(other, "check\n");
+    line = peer_expect_leader(rig, other);
+    assert_true(rig->entries[0].handouts.until_ns == line.deadline_ns);
     peer_close(peer);
+    peer_close(later);
     peer_close(other);
+}
+
+/* It may still be at work, and read what it is told. */
+static void test_the_end_of_its_sending_is_not_its_end(void **state) {
+    struct rig *rig = *state;
+    struct peer *peer = attach(rig);
+    assert_int_equal(shutdown(peer->fd, SHUT_WR), 0);
+    peer_expect_end(rig, peer);
+    assert_int_equal(rig->heard[0][APP_CUT], 1);
+    assert_int_equal(rig->heard[0][APP_GONE], 0);
+    peer_close(peer);
 }
 
 static void test_the_lease_for_those_who_ask(void **state) {
@@ -171,6 +189,7 @@ int main(void) {
         RIG_TEST(test_what_it_must_not_say_cuts_it_off),
         RIG_TEST(test_revoked_with_the_time_that_is_left),
         RIG_TEST(test_its_answers_are_kept_apart),
+        RIG_TEST(test_the_end_of_its_sending_is_not_its_end),
         RIG_TEST(test_the_lease_for_those_who_ask),
         RIG_TEST(test_none_attaches_while_the_process_ends),
         cmocka_unit_test(test_one_that_does_not_read_is_cut_off),
