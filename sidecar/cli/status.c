@@ -19,6 +19,7 @@ static const struct {
     {"token", "token"},
     {"valid for ms", "valid_for_ms"},
     {"holder", "holder"},
+    {"holder since", "holder_since"},
     {"reason", "reason"},
     {"detail", "detail"},
     {"warnings", "warnings"},

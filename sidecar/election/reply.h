@@ -58,6 +58,10 @@ struct store_reply {
     char server[SERVER_ID_MAX]; /* whose clock and record that is; empty: unknown */
     uint32_t warnings;          /* enum warning, as of this reply */
 
+    /* YES: since when the grant has been ours. NO and held: since when it has been the holder's.
+     * Milliseconds of 1970 by the clock of whoever wrote it down; 0: not known. For people. */
+    int64_t held_since_ms;
+
     /* YES to an acquire: how the lease before ended. */
     enum prior prior;
     enum prior_doubt doubt; /* why prior is not better */

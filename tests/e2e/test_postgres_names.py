@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from e2e.cases import settled, told
 from kit.clock import S, boottime_ns, wait_until
 from kit.sidecar import GAVEL, run
 
@@ -21,6 +22,25 @@ def test_a_foreign_holder_is_named(pods, postgres, closing):
     assert f"pg_terminate_backend({pid})" in pod.log()
     session.ask(f"SELECT pg_advisory_unlock({key})")
     pod.wait_leader(60)
+
+
+def test_all_are_told_who_holds_it_and_since_when(pods, postgres):
+    pods = pods("ab", "--drain", "none", ttl="2s")
+    for _ in range(2):
+        leader, follower = settled(pods)
+        since = leader.status()["holder_since"]
+        assert since == postgres.sql(
+            "SELECT to_char(date_trunc('milliseconds', granted) AT TIME ZONE 'UTC', "
+            "'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') FROM gavel_election")
+        told(follower, holder=leader.identity, holder_since=since)
+        told(leader, holder=leader.identity, holder_since=since)
+        leader.stop()
+        leader.start()
+    assert wait_until(lambda: follower.status()["holder_since"], 10) > since
+    postgres.sql("UPDATE gavel_election SET granted = 'infinity'")
+    pod = leader
+    pod.wait_state("follower")
+    told(pod, holder=follower.identity, holder_since=None)
 
 
 def test_a_key_of_another_name_is_a_configuration_error(start, pods, postgres):

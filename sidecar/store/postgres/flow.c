@@ -58,6 +58,7 @@ void pg_flow_yes(struct pg_store *store, size_t i) {
     event.reply.longest_ttl_ns = grant->longest_ttl_ns;
     event.reply.prior = grant->prior;
     event.reply.doubt = grant->doubt;
+    event.reply.held_since_ms = grant->granted_ms;
     pg_store_answer(store, i, &event);
 }
 
@@ -165,10 +166,12 @@ static void tell_holder(struct pg_store *store, size_t i, const PGresult *keys, 
         reply->holder_nonce_known = true;
         memcpy(reply->holder_nonce, seat->grant.nonce, NONCE_BYTES);
         pg_text(reply->holder, sizeof reply->holder, store->setup.identity);
+        reply->held_since_ms = seat->grant.granted_ms;
     } else if (pid > 0 && (int)strtol(pg_value(keys, row, "backend"), NULL, 10) == pid) {
         seat->foreign_pid = 0;
         reply->holder_nonce_known = nonce_read(pg_value(keys, row, "nonce"), reply->holder_nonce);
         pg_text(reply->holder, sizeof reply->holder, pg_value(keys, row, "holder"));
+        reply->held_since_ms = strtoll(pg_value(keys, row, "granted_ms"), NULL, 10);
     } else if (pid > 0) {
         note_foreign(store, i, pid, pg_value(keys, row, "application"), &event);
     } else {

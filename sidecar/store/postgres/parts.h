@@ -31,6 +31,7 @@ struct pg_grant {
     enum prior prior;
     enum prior_doubt doubt;
     int64_t longest_ttl_ns;
+    int64_t granted_ms; /* by the server's clock */
 };
 
 struct pg_op {

@@ -234,7 +234,8 @@ void pg_sql_keys_end(struct pg_sql *sql, const struct pg_plan *plan, const char 
                database);
     if (rows) {
         pg_sql_add(sql, ", e.namespace, e.name, e.token, e.holder, e.nonce, e.longest_ttl_ms,"
-                        " e.backend");
+                        " e.backend, CASE WHEN isfinite(e.granted) THEN"
+                        " floor(extract(epoch FROM e.granted) * 1000)::int8 END AS granted_ms");
     }
     pg_sql_add(sql, " FROM k JOIN h ON h.i = k.i");
     if (rows) {

@@ -115,7 +115,8 @@ void pg_sql_mint(struct pg_sql *sql, const struct pg_plan *plan, const struct pg
                " server = excluded.server"
                " WHERE e.namespace = excluded.namespace AND e.name = excluded.name AND"
                " greatest(e.token + 1, excluded.token) <= %" PRIu64
-               " RETURNING token AS minted, prior, longest_ttl_ms;",
+               " RETURNING token AS minted, prior, longest_ttl_ms,"
+               " floor(extract(epoch FROM granted) * 1000)::int8 AS granted_ms;",
                job->seen_token, job->seen_token, TOKEN_MAX);
     end(sql, plan, job);
 }

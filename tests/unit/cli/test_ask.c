@@ -128,7 +128,7 @@ static const char answer[] =
     "\"follower\",\"leader\":false,\"token\":null,\"valid_for_ms\":0,\"holder\":\"\",\"since\":"
     "\"2026-12-01T20:36:54.879Z\",\"reason\":\"starting\",\"warnings\":[\"even-nodes\","
     "\"overlap-possible\"],\"index\":17,\"store\":\"redis\",\"lock_space\":\"x\",\"mode\":"
-    "\"correctness\",\"new\":{\"a\":[1]}}\n";
+    "\"correctness\",\"holder_since\":null,\"new\":{\"a\":[1]}}\n";
 
 static void status_for_people(void **state) {
     struct fake_sidecar *fake = *state;
@@ -142,6 +142,7 @@ static void status_for_people(void **state) {
                                    "token         -\n"
                                    "valid for ms  0\n"
                                    "holder        -\n"
+                                   "holder since  -\n"
                                    "reason        starting\n"
                                    "warnings      even-nodes, overlap-possible\n"
                                    "index         17\n"
