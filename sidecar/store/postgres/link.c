@@ -82,15 +82,16 @@ static void fail(struct pg_link *link) {
         memcpy(sqlstate, "28P01", sizeof sqlstate);
         pg_text(words, sizeof words, "the server wants a password, and none was found");
     }
+    const char *fix = "";
     enum pg_failure failure = pg_failure_of(sqlstate);
-    if (link->state == PG_LINK_CONNECTING && sqlstate[0] == '\0' &&
-        strstr(words, "read-only") != NULL) {
-        failure = PG_FAILURE_SERVER; /* libpq's own words, for target_session_attrs */
+    if (link->state == PG_LINK_CONNECTING && sqlstate[0] == '\0') {
+        failure = pg_failure_of_words(words, &fix);
     }
     if (words[0] == '\0') {
         pg_text(words, sizeof words, "the server closed the connection");
     }
-    (void)snprintf(text, sizeof text, "%s%s%s", sqlstate, sqlstate[0] != '\0' ? ": " : "", words);
+    (void)snprintf(text, sizeof text, "%s%s%s%s%s", sqlstate, sqlstate[0] != '\0' ? ": " : "",
+                   words, fix[0] != '\0' ? ": " : "", fix);
     pg_link_drop(link);
     link->events->down(link->context, failure, text);
 }
@@ -273,7 +274,7 @@ void pg_link_init(struct pg_link *link, uv_loop_t *loop, struct pg_lives *lives,
 }
 
 bool pg_link_open(struct pg_link *link, const char *const *names, const char *const *values,
-                  char text[PG_TEXT]) {
+                  enum pg_failure *failure, char text[PG_TEXT]) {
     link->last_state[0] = '\0';
     link->last_words[0] = '\0';
     link->conn = PQconnectStartParams(names, values, 1);
@@ -284,7 +285,10 @@ bool pg_link_open(struct pg_link *link, const char *const *names, const char *co
     (void)PQsetNoticeReceiver(link->conn, on_notice, link);
     link->state = PG_LINK_CONNECTING;
     if (PQstatus(link->conn) == CONNECTION_BAD || !watch_socket(link, UV_WRITABLE)) {
-        pg_text(text, PG_TEXT, PQerrorMessage(link->conn));
+        const char *fix;
+        char sqlstate[PG_SQLSTATE];
+        (void)pg_failure_read(PQerrorMessage(link->conn), sqlstate, text, PG_TEXT);
+        *failure = pg_failure_of_words(text, &fix);
         pg_link_drop(link);
         return false;
     }

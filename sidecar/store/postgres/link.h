@@ -63,9 +63,9 @@ struct pg_link {
 
 void pg_link_init(struct pg_link *link, uv_loop_t *loop, struct pg_lives *lives,
                   const struct pg_link_events *events, void *context);
-/* Starts to connect. False: `text` says why not. `names` and `values` as for libpq. */
+/* Starts to connect. False: `failure` and `text` say why not. `names` and `values` as for libpq. */
 bool pg_link_open(struct pg_link *link, const char *const *names, const char *const *values,
-                  char text[PG_TEXT]);
+                  enum pg_failure *failure, char text[PG_TEXT]);
 /* The link must be ready. False: it is broken, to be dropped; no event comes. */
 bool pg_link_send(struct pg_link *link, const char *sql);
 /* Ends the session, without an event. Nothing if it is down. */

@@ -129,7 +129,8 @@ enum pg_route_next pg_route_next(struct pg_route *route) {
     }
 }
 
-bool pg_route_open(const struct pg_route *route, struct pg_link *link, char text[PG_TEXT]) {
+bool pg_route_open(const struct pg_route *route, struct pg_link *link, enum pg_failure *failure,
+                   char text[PG_TEXT]) {
     /* What stands before the URL (dbname) is a default, what stands after it wins. */
     const char *names[16];
     const char *values[16];
@@ -154,7 +155,7 @@ bool pg_route_open(const struct pg_route *route, struct pg_link *link, char text
     values[count++] = route->target.hosts[route->host].port;
     names[count] = NULL;
     values[count] = NULL;
-    return pg_link_open(link, names, values, text);
+    return pg_link_open(link, names, values, failure, text);
 }
 
 void pg_route_text(const struct pg_route *route, char *text, size_t size) {

@@ -40,7 +40,8 @@ bool pg_route_begin(struct pg_route *route, char text[PG_TEXT]);
 /* The next address; LATER: `found` will be called, then ask again. */
 enum pg_route_next pg_route_next(struct pg_route *route);
 /* Opens a connection to the address that is used. */
-bool pg_route_open(const struct pg_route *route, struct pg_link *link, char text[PG_TEXT]);
+bool pg_route_open(const struct pg_route *route, struct pg_link *link, enum pg_failure *failure,
+                   char text[PG_TEXT]);
 /* "db.example:5432", for people. */
 void pg_route_text(const struct pg_route *route, char *text, size_t size);
 /* `found` is not called any more. */

@@ -149,9 +149,10 @@ void pg_rows_pump(struct pg_store *store) {
     if (rows->link.state == PG_LINK_READY) {
         send_for(store, seat);
     } else if (rows->link.state == PG_LINK_DOWN) {
+        enum pg_failure failure;
         char text[PG_TEXT];
         rows->since_ns = clock_now().boot_ns;
-        if (!pg_route_open(&pg_session_of(store, seat)->route, &rows->link, text)) {
+        if (!pg_route_open(&pg_session_of(store, seat)->route, &rows->link, &failure, text)) {
             rows->since_ns = 1;
         }
     }
