@@ -36,27 +36,30 @@ def give_away(path):
                 shutil.chown(os.path.join(folder, name), "nobody", "nogroup")
 
 
+def make_cluster(folder):
+    """A cluster with the role and the database `app`; where its data is."""
+    os.mkdir(folder, 0o700)
+    give_away(folder)
+    subprocess.run([postgres_bin() + "/initdb", "-D", folder + "/data", "-U", "super", "-A",
+                    "trust", "--no-sync", "--locale=C.UTF-8", "-E", "UTF8"], check=True,
+                   cwd="/", stdout=subprocess.DEVNULL, **ordinary_user())
+    for database, sql in (("postgres", "CREATE ROLE app LOGIN;\n"),
+                          ("postgres", "CREATE DATABASE app;\n"),
+                          ("app", "GRANT CREATE ON SCHEMA public TO app;\n")):
+        subprocess.run([postgres_bin() + "/postgres", "--single", "-j", "-D", folder + "/data",
+                        "-c", "fsync=off", database], input=sql, text=True, check=True, cwd="/",
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **ordinary_user())
+    return folder + "/data"
+
+
 def template():
-    """A cluster with the role and the database `app`."""
+    """The cluster that others are copies of: they have one system identifier."""
     global _template
     if _template is None:
         top = tempfile.mkdtemp(prefix="gv-pg-")
         atexit.register(shutil.rmtree, top, ignore_errors=True)
         os.chmod(top, 0o755)
-        folder = os.path.join(top, "t")
-        os.mkdir(folder, 0o700)
-        give_away(folder)
-        subprocess.run([postgres_bin() + "/initdb", "-D", folder + "/data", "-U", "super", "-A",
-                        "trust", "--no-sync", "--locale=C.UTF-8", "-E", "UTF8"], check=True,
-                       cwd="/", stdout=subprocess.DEVNULL, **ordinary_user())
-        for database, sql in (("postgres", "CREATE ROLE app LOGIN;\n"),
-                              ("postgres", "CREATE DATABASE app;\n"),
-                              ("app", "GRANT CREATE ON SCHEMA public TO app;\n")):
-            subprocess.run([postgres_bin() + "/postgres", "--single", "-j", "-D",
-                            folder + "/data", "-c", "fsync=off", database], input=sql,
-                           text=True, check=True, cwd="/", stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL, **ordinary_user())
-        _template = folder + "/data"
+        _template = make_cluster(os.path.join(top, "t"))
     return _template
 
 

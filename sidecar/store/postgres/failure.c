@@ -52,8 +52,7 @@ enum pg_failure pg_failure_of_words(const char *words, const char **fix) {
         {"read-only", PG_FAILURE_SERVER, ""}, /* for target_session_attrs */
         {"certificate verify failed", PG_FAILURE_CONFIG,
          "sslrootcert has to name the authority that signed the server's certificate"},
-        {"does not match host name", PG_FAILURE_CONFIG,
-         "connect by a name that the certificate has, or sslmode=verify-ca"},
+        {"does not match host name", PG_FAILURE_CONFIG, "connect by the name that it has"},
         {"does not support SSL", PG_FAILURE_CONFIG,
          "turn ssl on in the server, or choose another sslmode"},
         {"channel binding", PG_FAILURE_CONFIG,

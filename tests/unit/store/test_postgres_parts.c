@@ -105,7 +105,7 @@ static void words_have_classes_where_there_is_no_state(void **state) {
     } cases[] = {
         {"SSL error: certificate verify failed", PG_FAILURE_CONFIG, "sslrootcert"},
         {"server certificate for \"b\" does not match host name \"a\"", PG_FAILURE_CONFIG,
-         "verify-ca"},
+         "by the name"},
         {"server does not support SSL, but SSL was required", PG_FAILURE_CONFIG, "sslmode"},
         {"channel binding required, but SSL not in use", PG_FAILURE_CONFIG, "TLS"},
         {"root certificate file \"x\" does not exist", PG_FAILURE_CONFIG, ""},
