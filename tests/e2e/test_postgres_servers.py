@@ -1,13 +1,11 @@
 """Servers that are not what they seem: those whose locks exclude nobody, another cluster behind
 the same address, statements that are spread over several servers."""
 
-import os
-
 import pytest
 
 from e2e.cases import logged, told
 from kit.clock import S, boottime_ns, wait_until
-from kit.postgres_server import Postgres, make_cluster
+from kit.postgres_server import Postgres
 from kit.relay import Relay
 
 # A function of the server takes the name's place: like this the real one is out of reach.
@@ -58,8 +56,7 @@ def test_locks_that_exclude_nobody_are_not_led_on(start, postgres):
 def two(folder, closing):
     """Two clusters that never had to do with each other, and a relay to the first."""
     here = closing(Postgres(folder + "/here"))
-    os.mkdir(folder + "/there", 0o755)
-    there = closing(Postgres(folder + "/there/run", data=make_cluster(folder + "/there/pg")))
+    there = closing(Postgres(folder + "/there", cluster=1))
     return here, there, closing(Relay(here.port))
 
 
@@ -125,8 +122,9 @@ def test_a_probe_of_two_halves_needs_one_server(start, two):
     relay.backend_port = there.port
     here.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app' AND "
              "pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory')")
-    told(pod, reason="store-refused", timeout=10)
-    until = boottime_ns() + 1 * S
+    wait_until(lambda: not pod.leads(), 10)
+    told(pod, reason="store-refused")
+    until = boottime_ns() + 2 * S
     while boottime_ns() < until:
         assert not pod.leads()
     relay.backend_port = here.port

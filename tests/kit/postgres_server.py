@@ -13,7 +13,7 @@ import tempfile
 from kit.clock import wait_until
 from kit.ports import free_port
 
-_template = None
+_templates = {}
 
 
 def postgres_bin():
@@ -52,20 +52,20 @@ def make_cluster(folder):
     return folder + "/data"
 
 
-def template():
-    """The cluster that others are copies of: they have one system identifier."""
-    global _template
-    if _template is None:
+def template(number=0):
+    """The cluster that others are copies of: copies have one system identifier, of different
+    numbers different ones."""
+    if number not in _templates:
         top = tempfile.mkdtemp(prefix="gv-pg-")
         atexit.register(shutil.rmtree, top, ignore_errors=True)
         os.chmod(top, 0o755)
-        _template = make_cluster(os.path.join(top, "t"))
-    return _template
+        _templates[number] = make_cluster(os.path.join(top, "t"))
+    return _templates[number]
 
 
 class Postgres:
-    def __init__(self, folder, options=(), data=None):
-        """`data`: a cluster's folder to run, else a copy of the template."""
+    def __init__(self, folder, options=(), data=None, cluster=0):
+        """`data`: a cluster's folder to run, else a copy of the template of that number."""
         self.folder = str(folder)
         self.port = free_port()
         self.options = list(options)
@@ -74,7 +74,7 @@ class Postgres:
         os.chmod(os.path.dirname(self.folder), 0o755)
         self.data = data or os.path.join(self.folder, "data")
         if data is None:
-            shutil.copytree(template(), self.data)
+            shutil.copytree(template(cluster), self.data)
         os.chmod(self.data, 0o700)
         give_away(self.folder)
         self.start()
