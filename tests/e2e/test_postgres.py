@@ -1,5 +1,6 @@
 """Sidecars on a real PostgreSQL, as an ordinary role: handovers, and every way to lose a session."""
 
+import contextlib
 import os
 import signal
 
@@ -114,16 +115,21 @@ def test_an_ended_session_is_seen_at_once_and_never_entered_again(pods, sample, 
     sampler.stop()
 
 
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_a_restart_of_the_server_costs_a_term(pods, sample, postgres, mode):
+@pytest.mark.parametrize("mode", ["fast", "immediate", "crash"])
+def test_a_restart_of_the_server_costs_a_term(pods, sample, postgres, closing, mode):
     pods = pods("ab")
     sampler = sample(pods)
     leader = settled(pods)
     token = leader.check().token
     since = boottime_ns()
-    postgres.stop(mode)
-    wait_until(lambda: not leader.leads(), 5)
-    postgres.start()
+    if mode == "crash":  # of another session: the server throws all of them out
+        session = closing(postgres.session())
+        os.kill(int(session.ask("SELECT pg_backend_pid()")[0]), signal.SIGKILL)
+        wait_until(lambda: not leader.leads(), 5)
+    else:
+        postgres.stop(mode)
+        wait_until(lambda: not leader.leads(), 5)
+        postgres.start()
     change = sampler.wait_for_leader(boottime_ns())
     assert change.token > token
     assert change.receive - since > 1 * S, "an older lease may still have been trusted"
@@ -155,8 +161,13 @@ def test_a_frozen_sidecar_gives_the_lock_up(pods, sample, postgres):
     assert change.token > old.token
     if TIMING:  # the server ends its session after ttl + margin, then W is waited for
         assert change.receive - since - sampler.stalled_ns(since, change.receive) < 3.5 * S
-    a.thaw()
-    assert not a.check().leader
+    with contextlib.ExitStack() as stack:  # asked while it is stopped, answered when it goes on
+        asked = [stack.enter_context(a.connection()) for _ in range(20)]
+        for connection in asked:
+            connection.sendall(b"check\n")
+        a.thaw()
+        answers = [c.makefile("rb").readline() for c in asked]
+    assert all(answer.startswith(b"follower ") for answer in answers), answers
     wait_until(lambda: a.state() == "follower" and a.status()["holder"] == "pod-b")
     sampler.stop()
 
@@ -182,13 +193,32 @@ def test_a_frozen_backend_stops_its_leader_and_nobody_else_leads(pods, sample, p
     sampler = sample(pods)
     leader = settled(pods)
     pid = backend_of(postgres)
+    since = leader.status()["holder_since"]
     os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: not leader.leads(), 5)
+    other = next(p for p in pods if p is not leader)  # it cannot know better
+    status = other.status()
+    assert (status["holder"], status["holder_since"]) == (leader.identity, since), status
     until = boottime_ns() + 2 * S
     while boottime_ns() < until:
         assert not any(p.leads() for p in pods)
     os.kill(pid, signal.SIGCONT)
     sampler.wait_for_leader(boottime_ns())
+    sampler.stop()
+
+
+def test_a_drain_ends_while_the_server_is_silent(pods, sample, postgres):
+    leader, other = pods("ab", "--drain", "2s")
+    leader = settled([leader, other])
+    sampler = sample([leader, other])
+    token = leader.check().token
+    postgres.freeze()
+    since = boottime_ns()
+    leader.terminate()
+    assert leader.wait(30) == 0
+    assert leader.event("left-to-lapse") and not TIMING or boottime_ns() - since < 4 * S
+    postgres.thaw()
+    assert sampler.wait_for_leader(since, besides=(leader.identity,)).token > token
     sampler.stop()
 
 
@@ -249,8 +279,9 @@ def test_what_stands_between_lock_and_token_keeps_nothing(pods, postgres, closin
     pod.wait_leader(60)
 
 
-def test_probes_that_fail_do_not_renew(pods, postgres):
-    pod, = pods("a")
+@pytest.mark.parametrize("lock", ["session", "transaction"])
+def test_probes_that_fail_do_not_renew(pods, postgres, lock):
+    pod, = pods("a", "--pg-lock", lock)
     pod.wait_leader()
     postgres.sql("REVOKE EXECUTE ON FUNCTION pg_catalog.pg_backend_pid() FROM PUBLIC")
     wait_until(lambda: not pod.leads(), 5)

@@ -44,6 +44,21 @@ def test_an_answer_that_is_withheld_extends_nothing(start, sample, postgres, rel
     sampler.stop()
 
 
+def test_an_answer_that_comes_late_is_worth_less(start, relay):
+    pod = start("pod-a", "--ttl", "3s", "--valid-for", "3s", store=through(relay))
+    pod.wait_leader(60)
+    relay.delay(reply_ms=300)
+    until = boottime_ns() + 1200 * MS  # what was answered before is worth less than that by now
+    wait_until(lambda: boottime_ns() > until)
+    until = boottime_ns() + 2 * S
+    seen = []
+    while boottime_ns() < until:
+        seen.append(pod.check().valid_ms)
+    # It counts from when the question was sent: ttl - margin - 300 ms at most.
+    assert max(seen) <= 2100
+    assert not TIMING or max(seen) > 1500, "renewals went on"
+
+
 def test_a_lost_answer_leaves_no_lock_behind(start, postgres, relay):
     b = start("pod-b", "--ttl", "1s", store=postgres.url)
     b.wait_leader(60)

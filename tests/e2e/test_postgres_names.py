@@ -2,26 +2,36 @@
 
 import os
 import random
+from contextlib import closing as closing_now
 
 import pytest
 
 from e2e.cases import settled, told
 from kit.clock import S, boottime_ns, wait_until
+from kit.pgbouncer import PgBouncer
+from kit.postgres_server import Session
 from kit.sidecar import GAVEL, run
 
 
-def test_a_foreign_holder_is_named(pods, postgres, closing):
-    key = run(GAVEL, "key", "a").stdout.strip()
+def test_a_foreign_holder_is_named(start, postgres, folder, closing):
+    key, orphaned = run(GAVEL, "key", "a", "b").stdout.split()
     session = closing(postgres.session())
     session.ask(f"SELECT pg_advisory_lock({key})")
-    pid = session.ask("SELECT pg_backend_pid()")[0]
-    pod, = pods("a")
-    status = wait_until(lambda: pod.status() if pod.status()["reason"] == "foreign-value" else None,
-                        30)
-    assert status["holder"] == f"session-{pid}"
-    assert f"pg_terminate_backend({pid})" in pod.log()
+    pid = int(session.ask("SELECT pg_backend_pid()")[0])
+    # The other one was taken through a pooler, by somebody who is gone.
+    pooler = closing(PgBouncer(folder + "/pb", postgres, "transaction"))
+    with closing_now(Session(pooler.port, "app", "app")) as gone:
+        gone.ask(f"SELECT pg_advisory_lock({orphaned})")
+    left = next(p for p in postgres.locks() if p != pid)
+    pod = start("pod-a", "--ttl", "1s", store=postgres.url, elections=["a", "b"])
+    for election, holder in (("a", pid), ("b", left)):
+        status = told(pod, election, timeout=30, reason="foreign-value")
+        assert status["holder"] == f"session-{holder}" and status["holder_since"] is None
+        wait_until(lambda: f"pg_terminate_backend({holder})" in pod.log(), 20)
     session.ask(f"SELECT pg_advisory_unlock({key})")
-    pod.wait_leader(60)
+    pod.wait_leader(60, "a")
+    postgres.end_backend(left)
+    pod.wait_leader(60, "b")
 
 
 def test_all_are_told_who_holds_it_and_since_when(pods, postgres):

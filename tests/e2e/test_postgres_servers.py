@@ -76,7 +76,6 @@ def test_another_cluster_behind_the_address_is_another_server(start, sample, two
     first = pod.wait_leader(60)
     space = pod.status()["lock_space"]
     sampler = sample([pod])
-    pod.options = []
     relay.switch(there.port)
     wait_until(lambda: not pod.leads(), 5)
     since = boottime_ns()

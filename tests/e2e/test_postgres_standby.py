@@ -42,6 +42,13 @@ def test_a_standby_is_never_led_on(start, pair):
     third = start("pod-c", "--ttl", "1s", store=both)
     third.wait_state("follower", 60)
     assert third.status()["lock_space"] == pod.status()["lock_space"]
+    # The primary comes back as a standby: whoever led on it does not any more.
+    primary.stop()
+    with open(primary.data + "/standby.signal", "w", encoding="ascii"):
+        pass
+    primary.start()
+    wait_until(lambda: "not-primary" in pod.status()["detail"], 30)
+    assert not pod.leads() and primary.locks() == []
 
 
 def test_tokens_grow_over_a_failover_that_lost_the_last_grant(start, pair):
@@ -79,9 +86,21 @@ def test_a_read_only_server_elects_nobody(start, pair):
     primary.psql("ALTER DATABASE app SET default_transaction_read_only = off",
                  database="postgres")
     pod.wait_leader(60)
+    # It becomes read-only under sessions that are there: a lock without a token goes back.
+    other = start("pod-b", "--ttl", "1s", store=primary.url)
+    other.wait_state("follower", 60)
+    primary.sql("ALTER SYSTEM SET default_transaction_read_only = on")
+    primary.sql("SELECT pg_reload_conf()")
+    pod.kill9()
+    wait_until(lambda: "25006" in other.log(), 30)
+    wait_until(lambda: primary.locks() == [], 10)
+    assert not other.event("state", to="pending") and not other.leads()
+    primary.sql("ALTER SYSTEM RESET default_transaction_read_only")
+    primary.sql("SELECT pg_reload_conf()")
+    other.wait_leader(60)
 
 
-def test_probes_that_write_stop_a_primary_that_is_cut_off(start, pair):
+def test_probes_that_write_stop_a_primary_that_is_cut_off(start, sample, pair):
     primary, standby = pair
     pod = start("pod-a", "--ttl", "2s", "--pg-synchronous", store=primary.url)
     wait_until(lambda: "synchronous_standby_names is empty" in pod.log(), 30)
@@ -98,7 +117,17 @@ def test_probes_that_write_stop_a_primary_that_is_cut_off(start, pair):
     count = int(primary.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'app'"))
     assert count <= 5, "what waits for the standby does not pile up"
     standby.thaw()
-    pod.wait_leader(30)
+    old = pod.wait_leader(30)
+    # The standby goes its own way, the primary lives on: one leader all the same.
+    other = start("pod-b", "--ttl", "2s", store=standby.url)
+    sampler = sample([pod, other])
+    standby.sql("ALTER SYSTEM SET primary_conninfo = ''")
+    standby.sql("SELECT pg_reload_conf()")
+    wait_until(lambda: primary.sql("SELECT count(*) FROM pg_stat_replication") == "0", 10)
+    promote(standby)
+    new = sampler.wait_for_leader(boottime_ns(), besides=("pod-a",), timeout=30)
+    assert new.token > old.token and not pod.leads()
+    sampler.stop()
 
 
 def test_a_cancelled_wait_for_a_standby_is_no_commit(start, pair):
