@@ -74,6 +74,30 @@ def test_a_lost_answer_leaves_no_lock_behind(start, postgres, relay):
     assert len(postgres.locks()) == 1
 
 
+@pytest.mark.parametrize("reply_ms", [300, 620])
+def test_a_lock_is_never_taken_twice(start, postgres, relay, reply_ms):
+    """Answers take less than an attempt's time, half a second, or more: then the one that says yes
+    comes while the next attempt waits already."""
+    b = start("pod-b", "--ttl", "3s", "--drain", "none", store=postgres.url)
+    b.wait_leader(60)
+    a = start("pod-a", "--ttl", "3s", "--valid-for", "1ms", store=through(relay),
+              elections=["a", "other"])
+    a.wait_state("follower", 60, "a")
+    token = a.wait_leader(60, "other").token
+    relay.delay(reply_ms=reply_ms)
+    b.stop()
+    wait_until(lambda: len(postgres.locks()) == 2, 20, "it has taken the lock")
+    until = boottime_ns() + (reply_ms + 100) * MS
+    wait_until(lambda: boottime_ns() > until)
+    relay.delay()
+    a.wait_leader(60, "a")
+    other = a.wait_leader(60, "other").token
+    assert a.ask("resign a", 30) == "ok", a.log()[-4000:]
+    assert "still there" not in a.log(), "given back once, and it was held twice"
+    assert not TIMING or other == token
+    assert a.wait_leader(60, "other").token == other or not TIMING
+
+
 @pytest.mark.skipif(not can_make_networks(), reason="needs root and iproute2")
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_link_that_swallows_everything(start, sample, folder, closing, killed):

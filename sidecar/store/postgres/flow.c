@@ -29,7 +29,7 @@ static bool nonce_read(const char *text, unsigned char nonce[NONCE_BYTES]) {
     return true;
 }
 
-static bool same_nonce(const unsigned char *a, const unsigned char *b) {
+bool pg_same_nonce(const unsigned char *a, const unsigned char *b) {
     return memcmp(a, b, NONCE_BYTES) == 0;
 }
 
@@ -89,7 +89,7 @@ void pg_op_give_up(struct pg_op *op, const char *text) {
 void pg_flow_begin(struct pg_store *store, size_t i) {
     struct pg_seat *seat = &store->seats[i];
     struct pg_op *op = &seat->op;
-    bool ours = seat->grant.held && same_nonce(seat->grant.nonce, op->request.nonce);
+    bool ours = seat->grant.held && pg_same_nonce(seat->grant.nonce, op->request.nonce);
     switch (op->type) {
     case STORE_ACQUIRED:
         pg_op_to_lock(op, ours                                    ? PG_PROBE
@@ -183,11 +183,12 @@ static void tell_holder(struct pg_store *store, size_t i, const PGresult *keys, 
     pg_store_answer(store, i, &event);
 }
 
-/* A try that said yes: only the lock's own row in pg_locks makes it one. */
+/* A try that said yes: only the lock's own row in pg_locks makes it one. NULL with that row: it was
+ * held already, by an attempt whose answer was an error. */
 static void tried(struct pg_store *store, const struct pg_entry *entry, const char *yes, bool own) {
     struct pg_seat *seat = &store->seats[entry->seat];
     memset(&seat->grant, 0, sizeof seat->grant);
-    seat->grant.held = strcmp(yes, "t") == 0 && own;
+    seat->grant.held = own && strcmp(yes, "f") != 0;
     memcpy(seat->grant.nonce, entry->nonce, NONCE_BYTES);
 }
 

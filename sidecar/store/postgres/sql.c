@@ -185,13 +185,18 @@ void pg_sql_unlock(struct pg_sql *sql, const struct pg_name *name, size_t i, boo
                first ? "" : " UNION ALL ", i, name->key.text);
 }
 
+/* Never a second time: locks stack. What is held shows as NULL. */
 void pg_sql_try(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_name *name,
                 size_t i, bool first) {
     pg_sql_add(sql,
-               "%sSELECT %zu AS tried, CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN"
-               " pg_catalog.pg_try_advisory_%slock(%s) END AS yes",
-               first ? "" : " UNION ALL ", i, plan->options->transaction ? "xact_" : "",
-               name->key.text);
+               "%sSELECT %zu AS tried, CASE WHEN NOT pg_is_in_recovery() AND NOT EXISTS (SELECT"
+               " FROM own WHERE classid = %" PRIu32 "::oid AND objid = %" PRIu32
+               "::oid AND objsubid = %u) THEN pg_try_advisory_%slock(%s) END AS yes",
+               first ? "WITH own AS MATERIALIZED (SELECT classid, objid, objsubid FROM pg_locks"
+                       " WHERE locktype = 'advisory' AND pid = pg_backend_pid()) "
+                     : " UNION ALL ",
+               i, name->key.classid, name->key.objid, name->key.objsubid,
+               plan->options->transaction ? "xact_" : "", name->key.text);
 }
 
 void pg_sql_end(struct pg_sql *sql) {
