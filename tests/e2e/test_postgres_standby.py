@@ -144,3 +144,43 @@ def test_a_cancelled_wait_for_a_standby_is_no_commit(start, pair):
         assert pod.state() not in ("leader", "pending")
         return "perhaps not on a synchronous standby" in pod.log()
     wait_until(told, 30)
+
+
+def standbys(primary, names):
+    primary.sql(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
+    primary.sql("SELECT pg_reload_conf()")
+
+
+def never_leads(pod, seconds):
+    until = boottime_ns() + seconds * S
+    while boottime_ns() < until:
+        assert not pod.leads(), pod.log()[-3000:]
+
+
+@pytest.mark.parametrize("mode", ["correctness", "efficiency"])
+def test_no_answer_counts_without_a_standby_that_confirms_it(start, pair, mode):
+    primary, _ = pair
+    before = start("pod-b", "--ttl", "1s", "--drain", "none", store=primary.url)
+    before.wait_leader(60)
+    assert before.stop() == 0
+    primary.sql("UPDATE gavel_election SET clean = true")  # a slow host may have let it lapse
+    row = primary.row()
+    # Whoever reads the mark alone could lead at once: the grant itself has to be confirmed.
+    pod = start("pod-a", "--ttl", "1s", "--pg-synchronous", "--mode", mode, store=primary.url)
+    wait_until(lambda: "synchronous_standby_names is empty" in pod.log(), 30)
+    never_leads(pod, 2)
+    assert primary.row() == row, "no token is minted, and the mark stays true"
+    standbys(primary, "s1")
+    token = pod.wait_leader(60).token
+    assert pod.status()["warnings"] == []
+    standbys(primary, "")
+    wait_until(lambda: pod.event("state", **{"from": "leader"}), 10)
+    known = len(pod.event("state", to="leader"))
+    never_leads(pod, 2)
+    assert len(pod.event("state", to="leader")) == known
+    # One that cannot verify anything says what it sees.
+    other = start("pod-c", "--ttl", "1s", store=primary.url)
+    other.wait_leader(60)
+    pod.wait_state("follower", 30)
+    wait_until(lambda: "store-replicated-async" in pod.status()["warnings"], 10)
+    assert other.check().token > token

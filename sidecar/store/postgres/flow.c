@@ -46,7 +46,7 @@ struct store_event pg_flow_event(struct pg_store *store, size_t i, enum outcome 
     event.reply.sent = op->sent.boot_ns != 0 ? op->sent : op->called;
     event.reply.expires_in_ns = -1;
     pg_text(event.reply.server, sizeof event.reply.server, session->place.identity);
-    bool covered = store->plan.options->synchronous;
+    bool covered = store->seats[i].grant.held && store->seats[i].grant.synchronous;
     event.reply.warnings = session->standbys && !covered ? WARNING_STORE_REPLICATED_ASYNC : 0;
     return event;
 }
@@ -192,6 +192,32 @@ static void tried(struct pg_store *store, const struct pg_entry *entry, const ch
     memcpy(seat->grant.nonce, entry->nonce, NONCE_BYTES);
 }
 
+/* Whether the row is still of this grant; in the lock's own transaction it is not read. */
+bool pg_seat_row_is_ours(const struct pg_seat *seat, const char *nonce, const char *token) {
+    char own[2 * NONCE_BYTES + 1];
+    pg_nonce_text(seat->grant.nonce, own);
+    return strcmp(nonce, own) == 0 && number(token) == seat->grant.token;
+}
+
+static void probed(struct pg_store *store, size_t i, const PGresult *keys, int row) {
+    struct pg_seat *seat = &store->seats[i];
+    bool transaction = store->plan.options->transaction;
+    if (!transaction && seat->grant.minted &&
+        !pg_seat_row_is_ours(seat, pg_value(keys, row, "nonce"), pg_value(keys, row, "token"))) {
+        pg_flow_no(store, i, REASON_RENEWAL_REFUSED, "the table has a later grant, or none");
+    } else if (!seat->grant.minted) {
+        pg_flow_no(store, i, REASON_RENEWAL_REFUSED, "the lock has no token");
+    } else if (seat->op.type == STORE_RENEWED && seat->op.request.raise_token) {
+        pg_op_to_row(&seat->op, PG_ROW_RAISE);
+    } else if (store->plan.options->synchronous) {
+        pg_op_to_row(&seat->op, PG_ROW_BEAT);
+    } else if (transaction) {
+        pg_op_to_row(&seat->op, PG_ROW_READ);
+    } else {
+        pg_flow_yes(store, i);
+    }
+}
+
 static void acquired(struct pg_store *store, const struct pg_entry *entry, const char *yes,
                      const PGresult *keys, int row) {
     struct pg_seat *seat = &store->seats[entry->seat];
@@ -208,35 +234,9 @@ static void acquired(struct pg_store *store, const struct pg_entry *entry, const
     } else if (entry->work == PG_LOOK) {
         tell_holder(store, entry->seat, keys, row);
     } else if (seat->grant.minted) {
-        pg_flow_yes(store, entry->seat);
+        probed(store, entry->seat, keys, row); /* a retry is worth no more than a probe */
     } else {
         pg_op_to_row(op, PG_ROW_MINT);
-    }
-}
-
-/* Whether the row is still of this grant; in the lock's own transaction it is not read. */
-bool pg_seat_row_is_ours(const struct pg_seat *seat, const char *nonce, const char *token) {
-    char own[2 * NONCE_BYTES + 1];
-    pg_nonce_text(seat->grant.nonce, own);
-    return strcmp(nonce, own) == 0 && number(token) == seat->grant.token;
-}
-
-static void probed(struct pg_store *store, size_t i, const PGresult *keys, int row) {
-    struct pg_seat *seat = &store->seats[i];
-    bool transaction = store->plan.options->transaction;
-    if (!transaction && seat->grant.minted &&
-        !pg_seat_row_is_ours(seat, pg_value(keys, row, "nonce"), pg_value(keys, row, "token"))) {
-        pg_flow_no(store, i, REASON_RENEWAL_REFUSED, "the table has a later grant, or none");
-    } else if (!seat->grant.minted) {
-        pg_flow_no(store, i, REASON_RENEWAL_REFUSED, "the lock has no token");
-    } else if (seat->op.request.raise_token) {
-        pg_op_to_row(&seat->op, PG_ROW_RAISE);
-    } else if (store->plan.options->synchronous) {
-        pg_op_to_row(&seat->op, PG_ROW_BEAT);
-    } else if (transaction) {
-        pg_op_to_row(&seat->op, PG_ROW_READ);
-    } else {
-        pg_flow_yes(store, i);
     }
 }
 

@@ -25,7 +25,8 @@ enum pg_row_work { PG_ROW_MINT, PG_ROW_RAISE, PG_ROW_MARK, PG_ROW_BEAT, PG_ROW_R
 /* What is held on the lock connection. */
 struct pg_grant {
     bool held;
-    bool minted; /* and its token is committed */
+    bool minted;      /* and its token is committed */
+    bool synchronous; /* a standby confirmed what was written last */
     unsigned char nonce[NONCE_BYTES];
     uint64_t token;
     enum prior prior;

@@ -76,8 +76,9 @@ void pg_sql_keys_end(struct pg_sql *sql, const struct pg_plan *plan, const char 
                      bool rows);
 
 /* On the row connection: each is one message and one transaction. The first column tells what it
- * is: minted(token, prior, longest), raised(token), marked, beaten(standbys, commit), and
- * row(namespace, name, token, nonce, held, here) as it stands after that. */
+ * is: minted(prior, longest_ttl_ms, granted_ms), raised, marked, beaten, and
+ * row(name, token, nonce, held, here) as it stands after that. What was written comes with
+ * `standbys` and `commit`, whether a standby confirms it; alone too, with --pg-synchronous. */
 struct pg_row_job {
     const struct pg_name *name;
     const struct pg_place *place; /* the lock connection's */

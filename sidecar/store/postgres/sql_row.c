@@ -8,9 +8,13 @@
 
 /* The statements of the row connection: the token rule, the clean mark, probes that write. */
 
-/* A role's default of synchronous_commit = off would let a crash forge token and mark. */
-/* A wait for the row ends before the request's time does, so that the lock can still be given
- * back; a process of the server that is slow the first time may end its work. */
+/* Whether a standby confirms what the statement writes. */
+#define STANDBYS "current_setting('synchronous_standby_names') <> ''"
+#define RETURNED_STANDBYS STANDBYS " AS standbys, current_setting('synchronous_commit') AS commit"
+
+/* A role's default of synchronous_commit = off would let a crash forge token and mark. A wait for
+ * the row ends before the request's time does, so that the lock can still be given back; a process
+ * of the server that is slow the first time may end its work. */
 static void begin(struct pg_sql *sql, const struct pg_plan *plan) {
     pg_sql_add(sql,
                "BEGIN ISOLATION LEVEL READ COMMITTED;"
@@ -66,6 +70,9 @@ static void add_least_token(struct pg_sql *sql, const struct pg_plan *plan,
 }
 
 static void end(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_row_job *job) {
+    if (plan->options->synchronous) {
+        pg_sql_add(sql, "SELECT " RETURNED_STANDBYS ";");
+    }
     pg_sql_add(sql, "SELECT namespace AS row, name, token, nonce, ");
     add_held(sql, job);
     pg_sql_add(sql, " AS held, ");
@@ -99,6 +106,8 @@ void pg_sql_mint(struct pg_sql *sql, const struct pg_plan *plan, const struct pg
     add_here(sql, job->place->identity);
     pg_sql_add(sql, " AND ");
     add_held(sql, job);
+    /* A token that no standby has would be written again and again, and the mark be lost. */
+    pg_sql_add(sql, "%s", plan->options->synchronous ? " AND " STANDBYS : "");
     /* How the grant before ended is kept with this one: a retry of it is told the same. */
     pg_sql_add(sql,
                " ON CONFLICT (lock_classid, lock_objid, lock_objsubid) DO UPDATE SET"
@@ -116,7 +125,8 @@ void pg_sql_mint(struct pg_sql *sql, const struct pg_plan *plan, const struct pg
                " WHERE e.namespace = excluded.namespace AND e.name = excluded.name AND"
                " greatest(e.token + 1, excluded.token) <= %" PRIu64
                " RETURNING token AS minted, prior, longest_ttl_ms,"
-               " floor(extract(epoch FROM granted) * 1000)::int8 AS granted_ms;",
+               " floor(extract(epoch FROM granted) * 1000)::int8 AS granted_ms, " RETURNED_STANDBYS
+               ";",
                job->seen_token, job->seen_token, TOKEN_MAX);
     end(sql, plan, job);
 }
@@ -135,7 +145,7 @@ void pg_sql_raise(struct pg_sql *sql, const struct pg_plan *plan, const struct p
     add_here(sql, job->place->identity);
     pg_sql_add(sql, " AND ");
     add_held(sql, job);
-    pg_sql_add(sql, " RETURNING e.token AS raised;");
+    pg_sql_add(sql, " RETURNING e.token AS raised, " RETURNED_STANDBYS ";");
     end(sql, plan, job);
 }
 
@@ -161,8 +171,7 @@ void pg_sql_beat(struct pg_sql *sql, const struct pg_plan *plan, const struct pg
     add_here(sql, job->place->identity);
     pg_sql_add(sql, " AND ");
     add_held(sql, job);
-    pg_sql_add(sql, " RETURNING current_setting('synchronous_standby_names') <> '' AS beaten,"
-                    " current_setting('synchronous_commit') AS commit;");
+    pg_sql_add(sql, " RETURNING true AS beaten, " RETURNED_STANDBYS ";");
     end(sql, plan, job);
 }
 
