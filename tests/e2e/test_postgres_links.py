@@ -230,6 +230,24 @@ def test_slots_that_are_taken_are_waited_for(start, folder, closing):
     other.wait_state("follower", 60)
 
 
+def test_a_lock_goes_back_without_a_second_connection(start, postgres):
+    pod = start("pod-a", "--ttl", "2s", "--drain", "none", store=postgres.url)
+    pod.wait_leader(60)
+    wait_until(lambda: postgres.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'app'")
+               == "1", 20, "its second connection is closed")
+    postgres.sql("ALTER ROLE app CONNECTION LIMIT 1")
+    since = boottime_ns()
+    pod.terminate()
+    assert pod.wait() == 0
+    took = boottime_ns() - since
+    assert postgres.row()["clean"] == "f"
+    told = pod.event("no-clean-mark")
+    assert [e["election"] for e in told] == ["a"] and told[0]["why"].startswith("53300"), pod.log()
+    assert not TIMING or (took < 1 * S and pod.event("drained"))
+    assert "no answer in time" not in pod.log() or not TIMING
+    postgres.sql("ALTER ROLE app CONNECTION LIMIT -1")
+
+
 def test_the_environment_does_not_choose_another_database(start, postgres):
     postgres.sql("CREATE DATABASE other")
     pod = start("pod-a", "--ttl", "1s", store=postgres.url,

@@ -100,7 +100,8 @@ void pg_flow_begin(struct pg_store *store, size_t i) {
         pg_op_to_lock(op, ours ? PG_PROBE : PG_LOOK);
         break;
     case STORE_RELEASED:
-        if (ours && op->request.clean && op->request.token != 0 && op->request.server[0] != '\0') {
+        if (ours && !seat->unmarked && op->request.clean && op->request.token != 0 &&
+            op->request.server[0] != '\0') {
             pg_op_to_row(op, PG_ROW_MARK);
         } else {
             pg_op_to_lock(op, ours ? PG_UNLOCK : PG_LOOK);
@@ -188,6 +189,7 @@ static void tell_holder(struct pg_store *store, size_t i, const PGresult *keys, 
 static void tried(struct pg_store *store, const struct pg_entry *entry, const char *yes, bool own) {
     struct pg_seat *seat = &store->seats[entry->seat];
     memset(&seat->grant, 0, sizeof seat->grant);
+    seat->unmarked = false;
     seat->grant.held = own && strcmp(yes, "f") != 0;
     memcpy(seat->grant.nonce, entry->nonce, NONCE_BYTES);
 }

@@ -153,12 +153,25 @@ static void confirmed(struct pg_store *store, size_t i, enum pg_row_work work,
     pg_flow_yes(store, i);
 }
 
+void pg_flow_unmarked(struct pg_store *store, size_t i, const char *why) {
+    struct pg_seat *seat = &store->seats[i];
+    seat->unmarked = true;
+    log_event(LOG_WARN, "no-clean-mark", LOG_TEXT("election", seat->name.name),
+              LOG_TEXT("why", why));
+}
+
 static void marked(struct pg_store *store, size_t i, const struct pg_answers *answers) {
     struct pg_seat *seat = &store->seats[i];
-    if (answers->failed && answers->failure == PG_FAILURE_LOST) {
-        doubted(store, i, answers); /* the mark may come with the next attempt */
-    } else if (seat->grant.held) {
+    const PGresult *result = pg_result(answers, "marked");
+    if (!is_committed(answers)) {
+        pg_flow_unmarked(store, i, why_not(answers));
+    } else if (result == NULL || PQntuples(result) != 1) {
+        pg_flow_unmarked(store, i, "the table has a later grant, or it is another server's");
+    }
+    if (seat->grant.held) {
         pg_op_to_lock(&seat->op, PG_UNLOCK);
+    } else if (answers->failed && answers->failure == PG_FAILURE_LOST) {
+        doubted(store, i, answers); /* the mark may come with the next attempt */
     } else {
         pg_flow_no(store, i, REASON_RENEWAL_REFUSED, "");
     }

@@ -52,6 +52,7 @@ struct pg_seat {
     struct pg_name name;
     struct pg_grant grant;
     struct pg_op op;
+    bool unmarked;   /* a mark of this grant failed: the lock goes back without one */
     int foreign_pid; /* a holder that is no sidecar, as far as can be seen */
     int64_t foreign_since_ns;
 };
@@ -95,6 +96,7 @@ struct pg_rows {
     bool abandoned;           /* its request has been answered */
     struct pg_cancel *cancel; /* one that is under way */
     int64_t since_ns;         /* BOOTTIME of what is waited for: connecting, an answer, more work */
+    char text[PG_TEXT];       /* why the last attempt to connect failed; empty: it did not */
 };
 
 struct pg_store {
@@ -167,6 +169,9 @@ void pg_op_to_lock(struct pg_op *op, enum pg_lock_work work);
 void pg_op_to_row(struct pg_op *op, enum pg_row_work work);
 /* The lock goes back before the request is answered: who could not get a token keeps nothing. */
 void pg_op_give_up(struct pg_op *op, const char *text);
+/* A mark that could not be written is not tried again while the lock is held: the lock goes back.
+ */
+void pg_flow_unmarked(struct pg_store *store, size_t i, const char *why);
 /* Whether the row is still of this seat's grant. */
 bool pg_seat_row_is_ours(const struct pg_seat *seat, const char *nonce, const char *token);
 

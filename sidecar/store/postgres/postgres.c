@@ -65,6 +65,16 @@ void pg_store_doubt(struct pg_store *store, size_t seat, enum election_reason re
     store->setup.on_event(store->setup.context, &event);
 }
 
+/* What is known of why a request got no answer. */
+static const char *why_late(const struct pg_store *store, const struct pg_op *op,
+                            const struct pg_session *session) {
+    if (!session->up && session->text[0] != '\0') {
+        return session->text;
+    }
+    bool row = op->stage == PG_STAGE_ROW && store->rows.text[0] != '\0';
+    return row ? store->rows.text : "no answer in time";
+}
+
 static void expire_ops(struct pg_store *store, int64_t now_ns) {
     for (size_t i = 0; i < store->setup.election_count && !store->lives.closing; i++) {
         struct pg_op *op = &store->seats[i].op;
@@ -72,20 +82,23 @@ static void expire_ops(struct pg_store *store, int64_t now_ns) {
         if (op->stage == PG_STAGE_NONE || op->deadline_ns > now_ns) {
             continue;
         }
-        bool known = !session->up && session->text[0] != '\0';
-        bool told = op->row_work == PG_ROW_TELL &&
-                    (op->stage == PG_STAGE_ROW || op->stage == PG_STAGE_ROWING);
+        bool refused = !session->up && session->text[0] != '\0' && session->refused;
+        bool in_row = op->stage == PG_STAGE_ROW || op->stage == PG_STAGE_ROWING;
+        bool told = in_row && op->row_work == PG_ROW_TELL;
+        char text[PG_TEXT];
+        pg_text(text, sizeof text, why_late(store, op, session));
         pg_rows_abandon(store, i);
+        if (in_row && op->row_work == PG_ROW_MARK) {
+            pg_flow_unmarked(store, i, text);
+        }
         if (told) {
             struct pg_answers none = {.failed = true};
             pg_flow_rowed(store, i, PG_ROW_TELL, &none); /* the lock is back, that is a yes */
         } else if (op->failing) {
             pg_store_doubt(store, i, REASON_STORE_REFUSED, op->text);
         } else {
-            pg_store_doubt(store, i,
-                           known && session->refused ? REASON_STORE_REFUSED
-                                                     : REASON_STORE_UNREACHABLE,
-                           known ? session->text : "no answer in time");
+            pg_store_doubt(store, i, refused ? REASON_STORE_REFUSED : REASON_STORE_UNREACHABLE,
+                           text);
         }
     }
 }
