@@ -27,6 +27,7 @@ static const struct {
     {"store", "store"},
     {"lock space", "lock_space"},
     {"mode", "mode"},
+    {"failover", "failover_safety"},
 };
 
 static void print_for_people(const char *json) {

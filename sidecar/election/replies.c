@@ -26,6 +26,7 @@ static void learn(struct step *step) {
     }
     uint32_t own = election->view.warnings & WARNING_IDENTITY_NOT_UNIQUE;
     election->view.warnings = reply->warnings | own;
+    election->view.safety = reply->safety;
     election->clockless = reply->server_now_us == 0;
     if (reply->server_now_us > 0) {
         struct vouch_sample sample = {.server = reply->server,

@@ -22,6 +22,7 @@ struct view {
     int64_t doubt_seen_ns;   /* the newest handouts.doubted_ns that the core has heard of */
     uint64_t index;          /* grows with each change of state, holder or token */
     uint32_t warnings;       /* enum warning */
+    enum failover_safety safety;
     char holder[HOLDER_MAX]; /* another's name; empty: unknown. Never our own */
 };
 

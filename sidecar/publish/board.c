@@ -198,6 +198,8 @@ char *board_json(const struct board *board, const struct board_entry *entry,
     set(object, "mode", text_json(board->mode));
     set(object, "detail", text_json(detail));
     set(object, "holder_since", holder_since_json(board, entry, answer));
+    const char *safety = failover_safety_name(entry->view.safety);
+    set(object, "failover_safety", safety != NULL ? json_string(safety) : json_null());
     char *text = or_abort(json_dumps(object, JSON_COMPACT));
     json_decref(object);
     return text;

@@ -43,7 +43,7 @@ def test_all_are_told_who_holds_it_and_since_when(pods, postgres):
             "SELECT to_char(date_trunc('milliseconds', granted) AT TIME ZONE 'UTC', "
             "'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') FROM gavel_election")
         told(follower, holder=leader.identity, holder_since=since)
-        told(leader, holder=leader.identity, holder_since=since)
+        told(leader, holder=leader.identity, holder_since=since, failover_safety="none")
         leader.stop()
         leader.start()
     assert wait_until(lambda: follower.status()["holder_since"], 10) > since
@@ -126,6 +126,26 @@ def test_keys_agree_with_sql(postgres):
         f"::bit(64)::bigint FROM (VALUES {values}) AS t (i, name) ORDER BY i").split()
     assert ours == theirs
     assert any(k.startswith("-") for k in ours) and len(set(ours)) == len(set(names))
+
+
+def test_keys_are_those_of_the_namespace_that_run_would_use():
+    prod = run(GAVEL, "key", "--namespace", "prod", "a", "b").stdout
+    assert prod and prod != run(GAVEL, "key", "a", "b").stdout
+    for arguments, env in ((["a", "--namespace", "prod", "b"], {}), (["a", "b"], {"GAVEL_NAMESPACE": "prod"}),
+                           (["a", "--election-namespace=prod", "b"], {"GAVEL_NAMESPACE": "x"}),
+                           (["--namespace=prod", "--", "a", "b"], {"GAVEL_NAMESPACE": ""}),
+                           (["a", "b"], {"GAVEL_ELECTION_NAMESPACE": "prod"})):
+        done = run(GAVEL, "key", *arguments, env=env)
+        assert (done.stdout, done.returncode) == (prod, 0), (arguments, env, done.stderr)
+    for arguments, env, status, word in (
+            (["a", "--namespace"], {}, 64, "--namespace"), (["a", "--namespace="], {}, 64, "--namespace"),
+            (["--namespace", "x", "a", "--election-namespace", "x"], {}, 64, "twice"),
+            (["a", "--ttl", "1s"], {}, 64, "--ttl"), (["--namespace", "x"], {}, 64, "election"),
+            (["a"], {"GAVEL_NAMESPACE": ""}, 78, "GAVEL_NAMESPACE"),
+            (["a"], {"GAVEL_NAMESPACE": "x", "GAVEL_ELECTION_NAMESPACE": "x"}, 78, "once")):
+        done = run(GAVEL, "key", *arguments, env=env)
+        assert (done.stdout, done.returncode) == ("", status), (arguments, env, done)
+        assert word in done.stderr and "Sanitizer" not in done.stderr
 
 
 def test_no_password_is_shown(start, postgres, folder):

@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+from e2e.cases import told
 from kit.clock import S, boottime_ns, wait_until
 from kit.postgres_server import Postgres, ordinary_user, postgres_bin
 
@@ -30,7 +31,8 @@ def test_a_standby_is_never_led_on(start, pair):
     primary, standby = pair
     pod = start("pod-a", "--ttl", "1s", store=primary.url)
     pod.wait_leader(60)
-    wait_until(lambda: "store-replicated-async" in pod.status()["warnings"], 5)
+    told(pod, warning="store-replicated-async", failover_safety="asynchronous")
+    assert "overlap-possible" in pod.status()["warnings"]
     other = start("pod-b", "--ttl", "1s", store=standby.url)
     wait_until(lambda: "not-primary" in other.log(), 30)
     until = boottime_ns() + 2 * S
@@ -109,6 +111,7 @@ def test_probes_that_write_stop_a_primary_that_is_cut_off(start, sample, pair):
     primary.sql("SELECT pg_reload_conf()")
     pod.wait_leader(30)
     assert pod.status()["warnings"] == []
+    told(pod, failover_safety="synchronous")
     standby.freeze()  # nothing that the primary writes is confirmed any more
     wait_until(lambda: not pod.leads(), 10)
     until = boottime_ns() + 3 * S
@@ -182,5 +185,5 @@ def test_no_answer_counts_without_a_standby_that_confirms_it(start, pair, mode):
     other = start("pod-c", "--ttl", "1s", store=primary.url)
     other.wait_leader(60)
     pod.wait_state("follower", 30)
-    wait_until(lambda: "store-replicated-async" in pod.status()["warnings"], 10)
+    told(pod, warning="store-replicated-async", failover_safety=None)
     assert other.check().token > token

@@ -37,6 +37,22 @@ static uint64_t number(const char *text) {
     return strtoull(text, NULL, 10);
 }
 
+/* Only a standby that confirmed our own last write is more than asynchronous. */
+static void tell_safety(const struct pg_store *store, size_t i, struct store_reply *reply) {
+    const struct pg_grant *grant = &store->seats[i].grant;
+    bool standbys = store->sessions[store->session_count > 1 ? i : 0].standbys;
+    if (grant->held && grant->synchronous) {
+        reply->safety = FAILOVER_SYNCHRONOUS;
+        return;
+    }
+    if (standbys) {
+        reply->warnings = WARNING_STORE_REPLICATED_ASYNC | WARNING_OVERLAP_POSSIBLE;
+    }
+    if (!store->plan.options->synchronous) {
+        reply->safety = standbys ? FAILOVER_ASYNCHRONOUS : FAILOVER_NONE;
+    }
+}
+
 /* An answer with what every reply has. */
 struct store_event pg_flow_event(struct pg_store *store, size_t i, enum outcome outcome) {
     const struct pg_session *session = pg_session_of(store, i);
@@ -46,8 +62,7 @@ struct store_event pg_flow_event(struct pg_store *store, size_t i, enum outcome 
     event.reply.sent = op->sent.boot_ns != 0 ? op->sent : op->called;
     event.reply.expires_in_ns = -1;
     pg_text(event.reply.server, sizeof event.reply.server, session->place.identity);
-    bool covered = store->seats[i].grant.held && store->seats[i].grant.synchronous;
-    event.reply.warnings = session->standbys && !covered ? WARNING_STORE_REPLICATED_ASYNC : 0;
+    tell_safety(store, i, &event.reply);
     return event;
 }
 

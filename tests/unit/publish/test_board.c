@@ -182,6 +182,7 @@ static void test_json_of_a_leader(void **state) {
     entry->view.index = 17;
     entry->view.granted_ms = INT64_C(1796157410001);
     entry->view.holder_since_ms = 5; /* another's, not shown */
+    entry->view.safety = FAILOVER_SYNCHRONOUS;
     expect_json(desk, entry,
                 "{\"election\":\"billing\",\"namespace\":\"default\",\"identity\":\"pod-a\","
                 "\"state\":\"leader\",\"leader\":true,\"token\":1796157414879,"
@@ -189,7 +190,8 @@ static void test_json_of_a_leader(void **state) {
                 "\"since\":\"2026-12-01T20:36:54.879Z\",\"reason\":\"renewed\",\"warnings\":[],"
                 "\"index\":17,\"store\":\"redis\","
                 "\"lock_space\":\"run-id/0/gavel:{default/0}\",\"mode\":\"correctness\","
-                "\"detail\":\"\",\"holder_since\":\"2026-12-01T20:36:50.001Z\"}");
+                "\"detail\":\"\",\"holder_since\":\"2026-12-01T20:36:50.001Z\","
+                "\"failover_safety\":\"synchronous\"}");
 }
 
 static void test_json_of_a_follower(void **state) {
@@ -212,7 +214,7 @@ static void test_json_of_a_follower(void **state) {
                 "\"reason\":\"held-by-other\",\"warnings\":[\"identity-not-unique\","
                 "\"listener-exposed\",\"overlap-possible\"],\"index\":9007199254740993,"
                 "\"store\":\"redis\",\"lock_space\":\"\",\"mode\":\"correctness\",\"detail\":\"\","
-                "\"holder_since\":null}");
+                "\"holder_since\":null,\"failover_safety\":null}");
 }
 
 static void test_json_is_always_json(void **state) {
