@@ -64,6 +64,20 @@ def test_a_key_of_another_name_is_a_configuration_error(start, pods, postgres):
         assert not second.leads()
 
 
+def test_trouble_of_one_election_is_not_the_store_s(start, pods, postgres):
+    before, = pods("b")
+    before.wait_leader(60)
+    before.stop()  # election a
+    postgres.sql("UPDATE gavel_election SET name = 'x'")
+    pod = start("pod-a", "--ttl", "1s", "--mode", "efficiency", store=postgres.url, elections=["a", "b"])
+    pod.wait_leader(60, "b")
+    told(pod, "a", timeout=30, reason="store-refused")
+    lost = len(pod.event("store-connection-lost"))
+    asked = [pod.metrics()["gavel_store_up"] for _ in range(200)]
+    if len(pod.event("store-connection-lost")) == lost and not pod.event("store", reason="store-unreachable"):
+        assert set(asked) == {1.0}
+
+
 @pytest.mark.parametrize("key,shown", [("-5", "4294967295|4294967291|1"), ("7,42", "7|42|2"),
                                        ("-1,-2", "4294967295|4294967294|2")])
 def test_explicit_keys(pods, postgres, key, shown):

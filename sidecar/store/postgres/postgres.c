@@ -60,7 +60,8 @@ void pg_store_doubt(struct pg_store *store, size_t seat, enum election_reason re
     event.reply.expires_in_ns = -1;
     (void)snprintf(event.text, sizeof event.text, "%s", text);
     op->stage = PG_STAGE_NONE;
-    store->setup.status->up = false;
+    /* A refusal is an answer: it is one election's trouble, not the store's. */
+    store->setup.status->up = reason == REASON_STORE_REFUSED && pg_session_of(store, seat)->up;
     set_problem(store, reason == REASON_STORE_REFUSED ? seat : store->setup.election_count, text);
     store->setup.on_event(store->setup.context, &event);
 }

@@ -240,6 +240,7 @@ static void on_gate_opened(void *context, const struct pg_place *place) {
         store->setup.status->reconnects++;
     }
     store->connected_before = true;
+    store->setup.status->up = true;
     log_event(LOG_INFO, "store-connected", LOG_TEXT("server", place->identity),
               LOG_NUMBER("backend", place->pid));
     pg_session_pump(session);
