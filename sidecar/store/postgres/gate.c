@@ -357,7 +357,7 @@ void pg_gate_init(struct pg_gate *gate) {
     pg_link_init(&gate->second, gate->loop, gate->lives, &link_events, gate);
     (void)uv_timer_init(gate->loop, &gate->timer); /* cannot fail */
     gate->timer.data = gate;
-    pg_lives_begin(gate->lives);
+    store_lives_begin(gate->lives);
 }
 
 void pg_gate_start(struct pg_gate *gate) {
@@ -370,7 +370,7 @@ void pg_gate_start(struct pg_gate *gate) {
 
 static void on_timer_closed(uv_handle_t *handle) {
     struct pg_gate *gate = handle->data;
-    pg_lives_end(gate->lives);
+    store_lives_end(gate->lives);
 }
 
 void pg_gate_close(struct pg_gate *gate) {

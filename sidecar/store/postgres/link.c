@@ -12,16 +12,16 @@
 struct pg_watch {
     uv_poll_t poll;
     struct pg_link *link; /* NULL: given up */
-    struct pg_lives *lives;
+    struct store_lives *lives;
 };
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 
 static void on_watch_closed(uv_handle_t *handle) {
     struct pg_watch *watch = handle->data;
-    struct pg_lives *lives = watch->lives;
+    struct store_lives *lives = watch->lives;
     free(watch);
-    pg_lives_end(lives);
+    store_lives_end(lives);
 }
 
 static void unwatch(struct pg_link *link) {
@@ -44,7 +44,7 @@ static bool watch_socket(struct pg_link *link, int events) {
         watch->link = link;
         watch->lives = link->lives;
         link->watch = watch;
-        pg_lives_begin(link->lives);
+        store_lives_begin(link->lives);
     }
     return uv_poll_start(&link->watch->poll, events, on_socket) == 0;
 }
@@ -127,7 +127,9 @@ static void connect_step(struct pg_link *link) {
     case PGRES_POLLING_OK:
         if (PQsetnonblocking(link->conn, 1) == 0 && watch_socket(link, UV_READABLE)) {
             link->state = PG_LINK_READY;
-            link->events->opened(link->context);
+            if (link->events->opened != NULL) {
+                link->events->opened(link->context);
+            }
             return;
         }
         break;
@@ -264,7 +266,7 @@ static void on_socket(uv_poll_t *poll, int status, int events) {
     }
 }
 
-void pg_link_init(struct pg_link *link, uv_loop_t *loop, struct pg_lives *lives,
+void pg_link_init(struct pg_link *link, uv_loop_t *loop, struct store_lives *lives,
                   const struct pg_link_events *events, void *context) {
     memset(link, 0, sizeof *link);
     link->loop = loop;

@@ -103,7 +103,7 @@ struct pg_store {
     struct store base;
     struct store_setup setup;
     struct pg_plan plan;
-    struct pg_lives lives;
+    struct store_lives lives;
     struct pg_seat *seats;
     struct pg_session *sessions;
     size_t session_count;

@@ -228,7 +228,7 @@ static void on_empty(void *context) {
 
 static void on_timer_closed(uv_handle_t *handle) {
     struct pg_store *store = handle->data;
-    pg_lives_end(&store->lives);
+    store_lives_end(&store->lives);
 }
 
 static void postgres_close(struct store *base, void (*closed)(void *context), void *context) {
@@ -276,7 +276,7 @@ static struct store *postgres_open(const struct store_setup *setup, struct error
     }
     (void)uv_timer_init(setup->loop, &store->timer); /* cannot fail */
     store->timer.data = store;
-    pg_lives_begin(&store->lives);
+    store_lives_begin(&store->lives);
     return &store->base;
 }
 

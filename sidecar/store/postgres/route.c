@@ -12,13 +12,13 @@
 struct pg_lookup {
     uv_getaddrinfo_t request;
     struct pg_route *route;
-    struct pg_lives *lives;
+    struct store_lives *lives;
     size_t host;
     bool wanted;
 };
 
-void pg_route_init(struct pg_route *route, uv_loop_t *loop, struct pg_lives *lives, const char *url,
-                   const char *identity) {
+void pg_route_init(struct pg_route *route, uv_loop_t *loop, struct store_lives *lives,
+                   const char *url, const char *identity) {
     memset(route, 0, sizeof *route);
     route->loop = loop;
     route->lives = lives;
@@ -58,12 +58,12 @@ static void on_found(uv_getaddrinfo_t *request, int status, struct addrinfo *lis
         }
     }
     uv_freeaddrinfo(list);
-    struct pg_lives *lives = lookup->lives;
+    struct store_lives *lives = lookup->lives;
     free(lookup);
     if (wanted) {
         route->found(route->context);
     }
-    pg_lives_end(lives);
+    store_lives_end(lives);
 }
 
 static bool look_up(struct pg_route *route, const char *name) {
@@ -90,7 +90,7 @@ static bool look_up(struct pg_route *route, const char *name) {
         return false;
     }
     route->lookup = lookup;
-    pg_lives_begin(route->lives);
+    store_lives_begin(route->lives);
     return true;
 }
 

@@ -84,7 +84,7 @@ void pg_plan_finish(struct pg_plan *plan) {
 }
 
 /* Who the server is. A restart, a promotion and another cluster are each another server. */
-static const char identity[] =
+const char pg_identity_sql[] =
     "CASE WHEN pg_catalog.pg_is_in_recovery() THEN '' ELSE pg_catalog.concat_ws('/',"
     " (SELECT system_identifier FROM pg_catalog.pg_control_system()),"
     " pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8),"
@@ -108,7 +108,7 @@ void pg_sql_facts(struct pg_sql *sql) {
                " (SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks WHERE locktype"
                " OPERATOR(pg_catalog.=) 'advisory' AND pid OPERATOR(pg_catalog.=)"
                " pg_catalog.pg_backend_pid()) AS held, current_user AS role;",
-               backend, identity);
+               backend, pg_identity_sql);
 }
 
 void pg_sql_table(struct pg_sql *sql, const struct pg_plan *plan) {
@@ -208,7 +208,7 @@ void pg_sql_fact(struct pg_sql *sql, const char *nonce) {
                "SELECT '%s' AS fact, %s AS backend, pg_catalog.pg_is_in_recovery() AS recovery,"
                " %s AS identity, (SELECT pg_catalog.count(*) FROM"
                " pg_catalog.pg_stat_get_wal_senders()) AS standbys;",
-               nonce, backend, identity);
+               nonce, backend, pg_identity_sql);
 }
 
 void pg_sql_keys_begin(struct pg_sql *sql) {

@@ -19,6 +19,9 @@ void pg_sql_add(struct pg_sql *sql, const char *format, ...) __attribute__((form
 void pg_sql_literal(struct pg_sql *sql, const char *text); /* in any setting of the server */
 void pg_sql_identifier(struct pg_sql *sql, const char *name);
 
+/* Who the server is: an expression. */
+extern const char pg_identity_sql[];
+
 /* deploy/sql/gavel_election.sql, brought in by the build. */
 extern const char pg_table_sql[];
 

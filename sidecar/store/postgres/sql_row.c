@@ -28,12 +28,6 @@ static void begin(struct pg_sql *sql, const struct pg_plan *plan) {
                plan->attempt_ms / 2, plan->attempt_ms + STATEMENT_MORE_MS, plan->lease_ms);
 }
 
-/* Who the server is; the same as in sql.c, with pg_catalog in the path by now. */
-static const char identity[] =
-    "concat_ws('/', (SELECT system_identifier FROM pg_control_system()),"
-    " substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),"
-    " to_char(timezone('UTC', pg_postmaster_start_time()), 'YYYYMMDDHH24MISSUS'))";
-
 static void add_key(struct pg_sql *sql, const struct pg_key *key) {
     pg_sql_add(sql,
                "lock_classid = %" PRIu32 "::oid AND lock_objid = %" PRIu32
@@ -52,7 +46,7 @@ static void add_held(struct pg_sql *sql, const struct pg_row_job *job) {
 }
 
 static void add_here(struct pg_sql *sql, const char *server) {
-    pg_sql_add(sql, "%s = ", identity);
+    pg_sql_add(sql, "%s = ", pg_identity_sql);
     pg_sql_literal(sql, server);
 }
 
