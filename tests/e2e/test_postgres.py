@@ -259,6 +259,37 @@ def test_no_token_and_no_mark_is_forged_by_a_crash(pods, sample, postgres):
         wait_until(lambda: not pod.leads() or pod.check().token > last, 10)
 
 
+def test_a_mark_that_is_not_there_proves_nothing(pods, sample, postgres):
+    """The row is gone, or somebody made the table by hand and NULLs are in it."""
+    pods = pods("ab", "--drain", "none")
+    sampler = sample(pods)
+    for change, prior in (("UPDATE gavel_election SET clean = NULL", "unclean"),
+                          ("UPDATE gavel_election SET clean = true, server = NULL", "other-server"),
+                          ("DELETE FROM gavel_election", "no-record")):
+        leader = settled(pods)
+        token = leader.check().token
+        if prior == "unclean":
+            for column in ("clean", "server"):
+                postgres.sql(f"ALTER TABLE gavel_election ALTER {column} DROP NOT NULL")
+        since = boottime_ns()
+        leader.freeze()
+        postgres.sql(change)
+        leader.kill9()
+        sampler.wait_for_leader(since, besides=(leader.identity,))
+        assert boottime_ns() - since >= 1 * S, "an older lease may still have been trusted"
+        assert postgres.row()["prior"] == prior and int(postgres.row()["token"]) > token
+        leader.wait()
+        leader.start()
+    # The same where the leader wants to write it.
+    leader = settled(pods)
+    postgres.sql("DELETE FROM gavel_election")
+    leader.terminate()
+    assert leader.wait() == 0
+    assert not postgres.row() or postgres.row()["prior"] == "no-record"
+    sampler.wait_for_leader(boottime_ns(), besides=(leader.identity,))
+    sampler.stop()
+
+
 def test_what_stands_between_lock_and_token_keeps_nothing(pods, postgres, closing):
     pod, = pods("a", ttl="3s")
     pod.wait_leader()

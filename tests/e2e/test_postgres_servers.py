@@ -18,6 +18,10 @@ FAKES = {
     # Those that find out whether locks exclude are answered right, and nothing is locked.
     "sly": (("pg_try_advisory_lock", "true"), ("pg_try_advisory_xact_lock", "false"),
             ("pg_advisory_unlock", "true")),
+    # Neither yes nor no, at once, or where an election's key comes (those here are negative).
+    "null": (("pg_try_advisory_lock", "NULL::bool"), ("pg_try_advisory_xact_lock", "NULL::bool")),
+    "later": tuple((name, f"CASE WHEN $1 >= 0 THEN pg_catalog.{name}_real($1) END")
+                   for name in ("pg_try_advisory_lock", "pg_try_advisory_xact_lock")),
     # What is locked stays locked.
     "sticky": (("pg_advisory_unlock", "true"),),
 }
@@ -25,7 +29,8 @@ FAKES = {
 
 def test_locks_that_exclude_nobody_are_not_led_on(start, postgres):
     words = {"yes": "do not exclude", "sly": "pg_locks does not have it",
-             "sticky": "still there", "other": "42883: function pg_catalog.pg_control_system()"}
+             "sticky": "still there", "null": "random key was not given",
+             "later": "pg_locks does not have it", "other": "42883: function pg_catalog.pg_control_system()"}
     for name in words:
         postgres.sql(f"CREATE DATABASE {name}")
         postgres.sql("GRANT CREATE ON SCHEMA public TO app", database=name)

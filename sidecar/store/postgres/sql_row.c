@@ -102,7 +102,8 @@ void pg_sql_mint(struct pg_sql *sql, const struct pg_plan *plan, const struct pg
     add_held(sql, job);
     /* A token that no standby has would be written again and again, and the mark be lost. */
     pg_sql_add(sql, "%s", plan->options->synchronous ? " AND " STANDBYS : "");
-    /* How the grant before ended is kept with this one: a retry of it is told the same. */
+    /* How the grant before ended is kept with this one: a retry of it is told the same. A table
+     * that somebody made by hand may have NULLs, and they prove nothing. */
     pg_sql_add(sql,
                " ON CONFLICT (lock_classid, lock_objid, lock_objsubid) DO UPDATE SET"
                " token = greatest(e.token + 1, excluded.token), holder = excluded.holder,"
@@ -111,10 +112,10 @@ void pg_sql_mint(struct pg_sql *sql, const struct pg_plan *plan, const struct pg
                " e.token >= %" PRIu64 " AND e.nonce <> excluded.nonce THEN excluded.ttl_ms"
                " ELSE greatest(e.longest_ttl_ms, excluded.ttl_ms) END,"
                " granted = excluded.granted, seen = excluded.seen, clean = false,"
-               " prior = CASE WHEN e.token < %" PRIu64 " THEN 'token-behind'"
-               " WHEN e.server <> excluded.server THEN 'other-server'"
+               " prior = CASE WHEN (e.token >= %" PRIu64 ") IS NOT TRUE THEN 'token-behind'"
+               " WHEN e.server IS DISTINCT FROM excluded.server THEN 'other-server'"
                " WHEN e.nonce = excluded.nonce THEN e.prior"
-               " WHEN NOT e.clean THEN 'unclean' ELSE 'clean' END,"
+               " WHEN e.clean IS NOT TRUE THEN 'unclean' ELSE 'clean' END,"
                " server = excluded.server"
                " WHERE e.namespace = excluded.namespace AND e.name = excluded.name AND"
                " greatest(e.token + 1, excluded.token) <= %" PRIu64
