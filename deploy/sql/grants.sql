@@ -6,5 +6,5 @@
 -- are used (pg_try_advisory_lock, pg_locks, pg_control_system, ...) are everybody's by default.
 GRANT USAGE ON SCHEMA public TO :"role";
 GRANT SELECT, INSERT, UPDATE ON public.gavel_election TO :"role";
--- With --pg-token sequence:NAME also:
---     GRANT USAGE, SELECT ON SEQUENCE NAME TO :"role";
+-- With --pg-token sequence:SCHEMA.NAME also:
+--     GRANT USAGE, SELECT ON SEQUENCE SCHEMA.NAME TO :"role";

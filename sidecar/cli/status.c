@@ -19,6 +19,7 @@ static const struct {
     {"token", "token"},
     {"valid for ms", "valid_for_ms"},
     {"holder", "holder"},
+    {"holder since", "holder_since"},
     {"reason", "reason"},
     {"detail", "detail"},
     {"warnings", "warnings"},
@@ -26,6 +27,7 @@ static const struct {
     {"store", "store"},
     {"lock space", "lock_space"},
     {"mode", "mode"},
+    {"failover", "failover_safety"},
 };
 
 static void print_for_people(const char *json) {

@@ -126,8 +126,45 @@ static void fill_in(struct checker *checker) {
     }
 }
 
-static bool is_local(const struct config *config) {
-    return config->store_url != NULL && strncmp(config->store_url, "local:", 6) == 0;
+static const char *store_kind(const struct config *config) {
+    struct error error;
+    const struct store_ops *ops =
+        config->store_url != NULL ? store_for_url(config->store_url, &error) : NULL;
+    return ops != NULL ? ops->kind : "";
+}
+
+/* A drain ends the process, answers that were given or not. What becomes of the lock then: */
+static void check_drain(struct checker *checker) {
+    const struct config *config = checker->config;
+    if (is_bad(checker, OPTION_DRAIN) || is_bad(checker, OPTION_VALID_FOR) || config->drain_none) {
+        return;
+    }
+    const char *kind = store_kind(config);
+    bool local = strcmp(kind, "local") == 0;
+    bool postgres = strcmp(kind, "postgres") == 0;
+    int64_t lease_ns = config->ttl_ns - config->margin_ns;
+    int64_t promised_ns = config->valid_for_ns < lease_ns ? config->valid_for_ns : lease_ns;
+    if (!config->page_dir_off) {
+        promised_ns += PAGE_EXTRA_NS;
+    }
+    if (config->drain_ns >= promised_ns) {
+        return;
+    }
+    if (local || (postgres && config->efficiency)) {
+        blame_time(checker, OPTION_DRAIN,
+                   local ? "ends before the answers that were given (--valid-for), and a lock file "
+                           "is free as soon as the process has ended: at least"
+                         : "ends before the answers that were given (--valid-for), and PostgreSQL "
+                           "frees the lock as soon as the process has ended: at least",
+                   promised_ns, ", or none where the application has ended before");
+        return;
+    }
+    report_warning(checker->report,
+                   "--drain is shorter than what answers promise (--valid-for, and 50ms for shared "
+                   "pages): a drain may end before the lock can be given back, and %s",
+                   postgres ? "the others, who get it as soon as the process has ended, wait for "
+                              "as long as --wait before they lead"
+                            : "the others wait for the lease to run out");
 }
 
 static void check_times(struct checker *checker) {
@@ -152,27 +189,7 @@ static void check_times(struct checker *checker) {
                    "least",
                    config->ttl_ns, ", or leave it out");
     }
-    if (!is_bad(checker, OPTION_DRAIN) && !is_bad(checker, OPTION_VALID_FOR) &&
-        !config->drain_none) {
-        int64_t lease_ns = config->ttl_ns - config->margin_ns;
-        int64_t promised_ns = config->valid_for_ns < lease_ns ? config->valid_for_ns : lease_ns;
-        if (!config->page_dir_off) {
-            promised_ns += PAGE_EXTRA_NS;
-        }
-        if (config->drain_ns < promised_ns && is_local(config)) {
-            blame_time(checker, OPTION_DRAIN,
-                       "ends before the answers that were given (--valid-for), and a lock file is "
-                       "free as soon as the process has ended: at least",
-                       promised_ns, ", or none where the application has ended before");
-        } else if (config->drain_ns < promised_ns) {
-            report_warning(
-                checker->report,
-                "--drain is shorter than what answers promise (--valid-for, and 50ms for "
-                "shared pages): a drain may end before the lock can be given back, and the others "
-                "wait for "
-                "the lease to run out");
-        }
-    }
+    check_drain(checker);
 }
 
 static void check_addresses(struct checker *checker) {

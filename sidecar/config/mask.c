@@ -2,11 +2,49 @@
 
 #include "base/memory.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char hidden[] = "***";
 static const char *const secret_keys[] = {
     "password=", "passwd=", "pass=", "auth=", "secret=", "token="};
+
+/* Parameters of libpq that are no secret; what is not here may be one. */
+static const char *const harmless[] = {
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "passfile",
+    "service",
+    "application_name",
+    "connect_timeout",
+    "client_encoding",
+    "target_session_attrs",
+    "load_balance_hosts",
+    "channel_binding",
+    "replication",
+    "gssencmode",
+    "krbsrvname",
+    "requirepeer",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_count",
+    "tcp_user_timeout",
+    "ssl",
+    "sslmode",
+    "sslcert",
+    "sslkey",
+    "sslrootcert",
+    "sslcrl",
+    "sslcrldir",
+    "sslsni",
+    "ssl_min_protocol_version",
+    "ssl_max_protocol_version",
+};
 
 static const char *last_at(const char *from, const char *end) {
     for (const char *at = end; at > from; at--) {
@@ -36,15 +74,53 @@ static const char *part_end(const char *from) {
     return from + strlen(from);
 }
 
+/* The character that stands here, percent-encoded or not; `next` is behind it. */
+static char decoded(const char *at, const char **next) {
+    if (at[0] == '%' && isxdigit((unsigned char)at[1]) && isxdigit((unsigned char)at[2])) {
+        char digits[3] = {at[1], at[2], '\0'};
+        *next = at + 3;
+        return (char)strtoul(digits, NULL, 16);
+    }
+    *next = at + 1;
+    return *at;
+}
+
+/* Length of the text that says `word` here, in any case of letters; 0: it says something else. */
+static size_t says(const char *text, const char *word) {
+    const char *at = text;
+    for (; *word != '\0'; word++) {
+        if (*at == '\0' || tolower((unsigned char)decoded(at, &at)) != *word) {
+            return 0;
+        }
+    }
+    return (size_t)(at - text);
+}
+
 /* Length of the secret-bearing key that ends a name here ("sslpassword=" too); 0: none. */
 static size_t secret_key(const char *text) {
     for (size_t i = 0; i < sizeof secret_keys / sizeof secret_keys[0]; i++) {
-        size_t length = strlen(secret_keys[i]);
-        if (strncasecmp(text, secret_keys[i], length) == 0) {
+        size_t length = says(text, secret_keys[i]);
+        if (length > 0) {
             return length;
         }
     }
     return 0;
+}
+
+/* Whether the parameter that starts here is one of libpq's that are shown. */
+static bool is_harmless(const char *text) {
+    for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++) {
+        size_t length = says(text, harmless[i]);
+        if (length > 0 && text[length] == '=') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void hide(char **out) {
+    memcpy(*out, hidden, sizeof hidden - 1);
+    *out += sizeof hidden - 1;
 }
 
 /* Copies `from` up to `end`, without what stands behind secret keys. */
@@ -56,8 +132,8 @@ static void copy_hiding_keys(char **out, const char *from, const char *end) {
             continue;
         }
         memcpy(*out, from, key);
-        memcpy(*out + key, hidden, sizeof hidden - 1);
-        *out += key + sizeof hidden - 1;
+        *out += key;
+        hide(out);
         from += key;
         while (from < end && *from != '&') {
             from++;
@@ -65,15 +141,38 @@ static void copy_hiding_keys(char **out, const char *from, const char *end) {
     }
 }
 
+static const char *find(const char *from, const char *end, char c) {
+    const char *at = memchr(from, c, (size_t)(end - from));
+    return at != NULL ? at : end;
+}
+
+/* The same; of the parameters in a URL for libpq only those are shown that are known. */
+static void copy_hiding(char **out, const char *from, const char *end, bool libpq) {
+    const char *query = libpq ? find(from, end, '?') : end;
+    copy_hiding_keys(out, from, query);
+    while (query < end) {
+        const char *name = query + 1;
+        *(*out)++ = *query; /* '?' or '&' */
+        query = find(name, end, '&');
+        const char *equals = find(name, query, '=');
+        if (equals == query || is_harmless(name)) {
+            copy_hiding_keys(out, name, query);
+        } else {
+            memcpy(*out, name, (size_t)(equals + 1 - name));
+            *out += equals + 1 - name;
+            hide(out);
+        }
+    }
+}
+
 /* "USER:PASSWORD@": the user stays, unless nothing tells that it is no password. */
-static void copy_credentials(char **out, const char *from, const char *at) {
+static void copy_credentials(char **out, const char *from, const char *at, bool libpq) {
     const char *colon = memchr(from, ':', (size_t)(at - from));
     if (colon != NULL) {
-        copy_hiding_keys(out, from, colon);
+        copy_hiding(out, from, colon, libpq);
         *(*out)++ = ':';
     }
-    memcpy(*out, hidden, sizeof hidden - 1);
-    *out += sizeof hidden - 1;
+    hide(out);
 }
 
 /* One URL, or what somebody took for one, up to `end`. */
@@ -81,13 +180,14 @@ static void copy_part(char **out, const char *from, const char *end) {
     const char *scheme = strstr(from, "://");
     const char *start = scheme != NULL && scheme < end ? scheme + 3 : from;
     const char *at = last_at(start, end);
+    bool libpq = says(from, "postgres") > 0;
     if (at == NULL) {
-        copy_hiding_keys(out, from, end);
+        copy_hiding(out, from, end, libpq);
         return;
     }
     copy_hiding_keys(out, from, start);
-    copy_credentials(out, start, at);
-    copy_hiding_keys(out, at, end);
+    copy_credentials(out, start, at, libpq);
+    copy_hiding(out, at, end, libpq);
 }
 
 char *mask_url(const char *url) {

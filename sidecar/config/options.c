@@ -289,8 +289,8 @@ const struct option options[OPTION_COUNT] = {
     [OPTION_PG_TOKEN] = {.name = "pg-token",
                          .value = "SOURCE",
                          .standard = "row",
-                         .help = "row: tokens come from the table; sequence:NAME: they are above "
-                                 "the next number of that sequence too",
+                         .help = "row: tokens come from the table; sequence:SCHEMA.NAME: they are "
+                                 "above the next number of that sequence too",
                          .take = take_pg_token,
                          .show = show_pg_token,
                          .target = AT(pg_sequence)},

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,8 +10,8 @@
 
 /* The values of the --pg-* options. */
 
-#define IDENTIFIER_MAX 63 /* bytes of a name in PostgreSQL */
-#define SEQUENCE_MAX (2 * IDENTIFIER_MAX + 1)
+#define IDENTIFIER_MAX 63                     /* bytes of a name in PostgreSQL */
+#define SEQUENCE_MAX (2 * IDENTIFIER_MAX + 5) /* two of them, quoted, and the dot */
 
 static const char sequence_prefix[] = "sequence:";
 
@@ -75,6 +76,30 @@ bool take_pg_schema(const struct option *option, const char *text, struct config
     return take_text(option, text, config, error);
 }
 
+/* Where the SQL identifier that starts here ends, quoted or not; NULL: none does. */
+static const char *identifier_end(const char *at) {
+    if (*at == '"') {
+        const char *end = at + 1;
+        while (*end != '\0' && (end[0] != '"' || end[1] == '"')) {
+            end += *end == '"' ? 2 : 1;
+        }
+        return *end == '"' && end > at + 1 ? end + 1 : NULL;
+    }
+    const char *end = at;
+    while (isalnum((unsigned char)*end) || *end == '_' || *end == '$') {
+        end++;
+    }
+    return end > at && !isdigit((unsigned char)*at) && *at != '$' ? end : NULL;
+}
+
+/* SCHEMA.NAME: a name alone would be looked for where the role's search_path says, and not be
+ * found under ours. */
+static bool is_qualified(const char *name) {
+    const char *end = identifier_end(name);
+    end = end != NULL && *end == '.' ? identifier_end(end + 1) : NULL;
+    return end != NULL && *end == '\0';
+}
+
 bool take_pg_token(const struct option *option, const char *text, struct config *config,
                    struct error *error) {
     size_t prefix = sizeof sequence_prefix - 1;
@@ -82,10 +107,10 @@ bool take_pg_token(const struct option *option, const char *text, struct config 
         return true;
     }
     const char *name = text + prefix;
-    if (strncmp(text, sequence_prefix, prefix) != 0 || name[0] == '\0' ||
-        strlen(name) > SEQUENCE_MAX || !is_printable(name)) {
-        error_set(error, "is neither row nor sequence:NAME, with the name as in SQL: "
-                         "sequence:public.gavel_tokens");
+    if (strncmp(text, sequence_prefix, prefix) != 0 || strlen(name) > SEQUENCE_MAX ||
+        !is_printable(name) || !is_qualified(name)) {
+        error_set(error, "is neither row nor sequence:SCHEMA.NAME, both as in SQL, the schema "
+                         "never left out: sequence:public.gavel_tokens");
         return false;
     }
     return take_text(option, name, config, error);

@@ -53,6 +53,7 @@ void step_move(struct step *step, enum election_state to, enum election_reason r
     view->since_real_ns = step->event->now.real_ns;
     if (to != STATE_FOLLOWER) {
         memset(view->holder, 0, sizeof view->holder); /* compared as a whole */
+        view->holder_since_ms = 0;
     }
 }
 
@@ -106,6 +107,7 @@ void grant_clear(struct election *election) {
     election->waits = false;
     election->unproven = false;
     election->view.token = 0;
+    election->view.granted_ms = 0;
     memset(&election->view.lease, 0, sizeof election->view.lease);
 }
 

@@ -4,6 +4,8 @@
 
 /* Who holds the lock, as readers are shown it: never as ourselves. */
 
+#define SINCE_MOST_MS INT64_C(253402300799999) /* the end of the year 9999: four digits */
+
 static bool same_text(const char *a, const char *b) {
     while (*a != '\0' && *a == *b) {
         a++;
@@ -45,6 +47,11 @@ static void note_twin(struct step *step, bool twin) {
     }
 }
 
+int64_t reply_held_since_ms(const struct store_reply *reply) {
+    bool sane = reply->held_since_ms > 0 && reply->held_since_ms <= SINCE_MOST_MS;
+    return sane ? reply->held_since_ms : 0;
+}
+
 void step_holder(struct step *step, const struct store_reply *reply) {
     struct election *election = step->election;
     char holder[HOLDER_MAX];
@@ -59,5 +66,6 @@ void step_holder(struct step *step, const struct store_reply *reply) {
         }
     }
     memcpy(election->view.holder, holder, sizeof holder);
+    election->view.holder_since_ms = holder[0] != '\0' ? reply_held_since_ms(reply) : 0;
     note_twin(step, twin);
 }

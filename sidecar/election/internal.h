@@ -69,5 +69,8 @@ int64_t app_release_at_ns(const struct election *election);
 
 /* Composes view.holder from a NO (holder.c). */
 void step_holder(struct step *step, const struct store_reply *reply);
+/* Since when the lock has been held, as the reply tells; 0: it does not, or nobody could read it.
+ */
+int64_t reply_held_since_ms(const struct store_reply *reply);
 
 #endif

@@ -26,6 +26,7 @@ static void learn(struct step *step) {
     }
     uint32_t own = election->view.warnings & WARNING_IDENTITY_NOT_UNIQUE;
     election->view.warnings = reply->warnings | own;
+    election->view.safety = reply->safety;
     election->clockless = reply->server_now_us == 0;
     if (reply->server_now_us > 0) {
         struct vouch_sample sample = {.server = reply->server,
@@ -113,6 +114,10 @@ static void acquired_yes(struct step *step) {
     memcpy(election->grant_server, reply->server, SERVER_ID_MAX);
     election->grant = GRANT_HELD;
     election->view.token = reply->token;
+    election->view.granted_ms = reply_held_since_ms(reply);
+    if (election->view.granted_ms == 0) { /* the store does not write it down */
+        election->view.granted_ms = step->event->now.real_ns / NS_PER_MS;
+    }
     election->view.doubt = doubt;
     election->waits = doubt != DOUBT_NONE;
     election->wait_from_ns = MUTANT(WAIT_FROM_SEND) ? reply->sent.boot_ns : step->now_ns;

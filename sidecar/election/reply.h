@@ -42,6 +42,18 @@ enum warning {
 /* "identity-not-unique" for bit 0, and so on; static strings. */
 const char *warning_name(unsigned bit_index);
 
+/* What a failover of the store can cost; the names are a stable interface. */
+enum failover_safety {
+    FAILOVER_UNKNOWN,      /* not known, or there is none: shown as null */
+    FAILOVER_NONE,         /* one server, to which no other listens */
+    FAILOVER_ASYNCHRONOUS, /* what was granted last may be lost: tokens alone tell leaders apart */
+    FAILOVER_ACKNOWLEDGED, /* so many replicas as were asked for have it */
+    FAILOVER_SYNCHRONOUS,  /* a synchronous standby has it, by the answer itself */
+    FAILOVER_COUNT
+};
+/* "none"; NULL for FAILOVER_UNKNOWN. Static. */
+const char *failover_safety_name(enum failover_safety safety);
+
 /*
  * What a store answered to one request, in the words that all stores share. Zeroed fields mean
  * "not known". Plain data, nothing to free.
@@ -57,6 +69,11 @@ struct store_reply {
     int64_t server_now_us;      /* the store's clock while it answered; 0: has none */
     char server[SERVER_ID_MAX]; /* whose clock and record that is; empty: unknown */
     uint32_t warnings;          /* enum warning, as of this reply */
+    enum failover_safety safety;
+
+    /* YES: since when the grant has been ours. NO and held: since when it has been the holder's.
+     * Milliseconds of 1970 by the clock of whoever wrote it down; 0: not known. For people. */
+    int64_t held_since_ms;
 
     /* YES to an acquire: how the lease before ended. */
     enum prior prior;

@@ -44,6 +44,13 @@ static const char *const warning_names[WARNING_COUNT] = {
     "listener-exposed",    "key-without-expiry",   "overlap-possible",
 };
 
+static const char *const safety_names[FAILOVER_COUNT] = {
+    [FAILOVER_NONE] = "none",
+    [FAILOVER_ASYNCHRONOUS] = "asynchronous",
+    [FAILOVER_ACKNOWLEDGED] = "acknowledged",
+    [FAILOVER_SYNCHRONOUS] = "synchronous",
+};
+
 const char *election_state_name(enum election_state state) {
     return (unsigned)state < STATE_COUNT ? state_names[state] : "";
 }
@@ -58,6 +65,10 @@ const char *prior_doubt_text(enum prior_doubt doubt) {
 
 const char *warning_name(unsigned bit_index) {
     return bit_index < WARNING_COUNT ? warning_names[bit_index] : "";
+}
+
+const char *failover_safety_name(enum failover_safety safety) {
+    return (unsigned)safety < FAILOVER_COUNT ? safety_names[safety] : NULL;
 }
 
 const struct election_transition election_transitions[] = {

@@ -14,12 +14,15 @@ struct view {
     enum prior_doubt doubt; /* of a pending grant */
     uint64_t token;         /* the grant's; shown only while it leads */
     struct lease lease;
-    int64_t valid_for_ns;    /* no answer promises more */
-    int64_t wait_until_ns;   /* pending: BOOTTIME at which the wait ends */
-    int64_t since_real_ns;   /* CLOCK_REALTIME of the last change of state */
+    int64_t valid_for_ns;  /* no answer promises more */
+    int64_t wait_until_ns; /* pending: BOOTTIME at which the wait ends */
+    int64_t since_real_ns; /* CLOCK_REALTIME of the last change of state */
+    int64_t granted_ms;    /* since when we hold the lock, in milliseconds of 1970; 0: we do not */
+    int64_t holder_since_ms; /* the same of `holder`; 0: not known */
     int64_t doubt_seen_ns;   /* the newest handouts.doubted_ns that the core has heard of */
     uint64_t index;          /* grows with each change of state, holder or token */
     uint32_t warnings;       /* enum warning */
+    enum failover_safety safety;
     char holder[HOLDER_MAX]; /* another's name; empty: unknown. Never our own */
 };
 

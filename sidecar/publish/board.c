@@ -58,6 +58,14 @@ const char *board_holder(const struct board *board, const struct board_entry *en
     return answer->state == STATE_FOLLOWER ? entry->view.holder : "";
 }
 
+int64_t board_holder_since_ms(const struct board *board, const struct board_entry *entry,
+                              const struct answer *answer) {
+    if (answer->leader) {
+        return entry->view.granted_ms;
+    }
+    return board_holder(board, entry, answer)[0] != '\0' ? entry->view.holder_since_ms : 0;
+}
+
 /* What is worth a sentence beyond the names of state and reason. */
 static const char *const reason_details[REASON_COUNT] = {
     [REASON_STARTING] = "the store has not answered yet",
@@ -103,9 +111,10 @@ void board_detail(const struct board_entry *entry, const struct answer *answer, 
 }
 
 /* RFC 3339 in UTC with milliseconds. */
-static void format_time(int64_t real_ns, char *text, size_t size) {
-    time_t seconds = (time_t)(real_ns / NS_PER_S);
-    int milliseconds = (int)(real_ns % NS_PER_S / NS_PER_MS);
+static void format_time(int64_t real_ms, char *text, size_t size) {
+    int64_t second_ms = NS_PER_S / NS_PER_MS;
+    time_t seconds = (time_t)(real_ms / second_ms);
+    int milliseconds = (int)(real_ms % second_ms);
     struct tm utc;
     char date[32] = "";
     if (gmtime_r(&seconds, &utc) != NULL) {
@@ -146,7 +155,7 @@ static json_t *warnings_json(uint32_t warnings) {
 static void set_role(json_t *object, const struct board *board, const struct board_entry *entry,
                      const struct answer *answer) {
     char since[64];
-    format_time(entry->view.since_real_ns, since, sizeof since);
+    format_time(entry->view.since_real_ns / NS_PER_MS, since, sizeof since);
     set(object, "state", json_string(election_state_name(answer->state)));
     set(object, "leader", json_boolean(answer->leader));
     set(object, "token", answer->leader ? json_integer((json_int_t)answer->token) : json_null());
@@ -154,6 +163,17 @@ static void set_role(json_t *object, const struct board *board, const struct boa
     set(object, "holder", text_json(board_holder(board, entry, answer)));
     set(object, "since", json_string(since));
     set(object, "reason", json_string(election_reason_name(answer->reason)));
+}
+
+static json_t *holder_since_json(const struct board *board, const struct board_entry *entry,
+                                 const struct answer *answer) {
+    int64_t since_ms = board_holder_since_ms(board, entry, answer);
+    char since[64];
+    if (since_ms == 0) {
+        return json_null();
+    }
+    format_time(since_ms, since, sizeof since);
+    return json_string(since);
 }
 
 char *board_json(const struct board *board, const struct board_entry *entry,
@@ -177,6 +197,9 @@ char *board_json(const struct board *board, const struct board_entry *entry,
     set(object, "lock_space", text_json(lock_space));
     set(object, "mode", text_json(board->mode));
     set(object, "detail", text_json(detail));
+    set(object, "holder_since", holder_since_json(board, entry, answer));
+    const char *safety = failover_safety_name(entry->view.safety);
+    set(object, "failover_safety", safety != NULL ? json_string(safety) : json_null());
     char *text = or_abort(json_dumps(object, JSON_COMPACT));
     json_decref(object);
     return text;

@@ -69,6 +69,11 @@ struct answer board_answer_app(struct board *board, struct board_entry *entry);
 const char *board_holder(const struct board *board, const struct board_entry *entry,
                          const struct answer *answer);
 
+/* Since when that one holds the lock, in milliseconds of 1970; 0: nobody is known, or not since
+ * when. */
+int64_t board_holder_since_ms(const struct board *board, const struct board_entry *entry,
+                              const struct answer *answer);
+
 /* The JSON of one election on one line, without a line end; `answer` must be of this moment.
  * Heap, to be freed with free(). */
 char *board_json(const struct board *board, const struct board_entry *entry,

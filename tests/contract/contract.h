@@ -40,6 +40,7 @@ struct contract_subject {
     bool wakes;          /* a clean release gives the others a WAKE */
     bool expires;        /* a lock that is not renewed is free after its ttl */
     bool frees_on_close; /* closing the store frees its locks */
+    bool tells_since;    /* its record has the time of the grant */
 };
 
 extern const struct contract_subject contract_subject;

@@ -35,4 +35,5 @@ const struct contract_subject contract_subject = {
     .thaw = thaw,
     .wakes = true,
     .frees_on_close = true,
+    .tells_since = true,
 };

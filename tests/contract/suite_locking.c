@@ -1,4 +1,5 @@
 /* Who gets the lock, who is told what about it, and who may give it back. */
+#include "base/clock.h"
 #include "bench.h"
 
 #include <string.h>
@@ -31,6 +32,35 @@ static void second_store_is_shown_the_holder(void **state) {
     assert_true(reply->longest_ttl_ns >= BENCH_TTL_NS);
     assert_true(reply->expires_in_ns <= BENCH_TTL_NS);
     assert_int_equal(contract_subject.expires, reply->expires_in_ns >= 0);
+}
+
+/* The time of the grant, the same for its holder and for others, whatever is written later. */
+static void all_are_told_since_when_it_is_held(void **state) {
+    struct bench *bench = *state;
+    int64_t before_ms = clock_now().real_ns / NS_PER_MS;
+    struct store_request taken = client_take(&bench->clients[0], 0, NULL);
+    int64_t after_ms = clock_now().real_ns / NS_PER_MS;
+    int64_t since_ms = bench->clients[0].events[0].reply.held_since_ms;
+    if (!contract_subject.tells_since) {
+        assert_true(since_ms == 0);
+    } else {
+        assert_true(since_ms >= before_ms && since_ms <= after_ms);
+    }
+
+    struct store_request look = request_new(bench, 0);
+    struct store_request raise = request_again(&taken);
+    raise.raise_token = true;
+    for (int i = 0; i < 2; i++) {
+        bench_run(bench, 2 * NS_PER_MS, NULL);
+        assert_true(
+            client_expect(&bench->clients[1], STORE_ACQUIRED, &look, OUTCOME_NO)->held_since_ms ==
+            since_ms);
+        client_expect(&bench->clients[0], STORE_RENEWED, &raise, OUTCOME_YES);
+        struct store_request retry = request_again(&taken);
+        assert_true(
+            client_expect(&bench->clients[0], STORE_ACQUIRED, &retry, OUTCOME_YES)->held_since_ms ==
+            since_ms);
+    }
 }
 
 static void holder_renews(void **state) {
@@ -205,6 +235,7 @@ int contract_locking(void) {
     const struct CMUnitTest tests[] = {
         BENCH_TEST(free_lock_is_given),
         BENCH_TEST(second_store_is_shown_the_holder),
+        BENCH_TEST(all_are_told_since_when_it_is_held),
         BENCH_TEST(holder_renews),
         BENCH_TEST(another_cannot_renew),
         BENCH_TEST(release_is_compared),

@@ -41,7 +41,7 @@ WRONG = {
     "pg-pooler": ["transaction"],
     "pg-key": ["x", "7,", "9223372036854775808"],
     "pg-schema": ["x" * 64],
-    "pg-token": ["sequence:", "nextval"],
+    "pg-token": ["sequence:", "sequence:s", "nextval"],
     "pg-synchronous": ["yes"],
     "log-format": ["xml"],
     "log-level": ["loud"],

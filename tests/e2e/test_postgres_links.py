@@ -44,9 +44,24 @@ def test_an_answer_that_is_withheld_extends_nothing(start, sample, postgres, rel
     sampler.stop()
 
 
+def test_an_answer_that_comes_late_is_worth_less(start, relay):
+    pod = start("pod-a", "--ttl", "3s", "--valid-for", "3s", store=through(relay))
+    pod.wait_leader(60)
+    relay.delay(reply_ms=300)
+    until = boottime_ns() + 1200 * MS  # what was answered before is worth less than that by now
+    wait_until(lambda: boottime_ns() > until)
+    until = boottime_ns() + 2 * S
+    seen = []
+    while boottime_ns() < until:
+        seen.append(pod.check().valid_ms)
+    # It counts from when the question was sent: ttl - margin - 300 ms at most.
+    assert max(seen) <= 2100
+    assert not TIMING or max(seen) > 1500, "renewals went on"
+
+
 def test_a_lost_answer_leaves_no_lock_behind(start, postgres, relay):
     b = start("pod-b", "--ttl", "1s", store=postgres.url)
-    b.wait_leader(60)
+    old = b.wait_leader(60)
     a = start("pod-a", "--ttl", "1s", store=through(relay))
     a.wait_state("follower", 60)
     relay.freeze()
@@ -54,9 +69,32 @@ def test_a_lost_answer_leaves_no_lock_behind(start, postgres, relay):
     # Whatever was on its way took the lock perhaps; the server's own lease ends that.
     wait_until(lambda: postgres.locks() == [], 10)
     relay.thaw()
-    token = a.wait_leader(60).token
-    assert token >= int(postgres.row()["token"]) - 0
+    assert a.wait_leader(60).token > old.token
     assert len(postgres.locks()) == 1
+
+
+@pytest.mark.parametrize("reply_ms", [300, 620])
+def test_a_lock_is_never_taken_twice(start, postgres, relay, reply_ms):
+    """Answers take less than an attempt's time, half a second, or more: then the one that says yes
+    comes while the next attempt waits already."""
+    b = start("pod-b", "--ttl", "3s", "--drain", "none", store=postgres.url)
+    b.wait_leader(60)
+    a = start("pod-a", "--ttl", "3s", "--valid-for", "1ms", store=through(relay),
+              elections=["a", "other"])
+    a.wait_state("follower", 60, "a")
+    token = a.wait_leader(60, "other").token
+    relay.delay(reply_ms=reply_ms)
+    b.stop()
+    wait_until(lambda: len(postgres.locks()) == 2, 20, "it has taken the lock")
+    until = boottime_ns() + (reply_ms + 100) * MS
+    wait_until(lambda: boottime_ns() > until)
+    relay.delay()
+    a.wait_leader(60, "a")
+    other = a.wait_leader(60, "other").token
+    assert a.ask("resign a", 30) == "ok", a.log()[-4000:]
+    assert "still there" not in a.log(), "given back once, and it was held twice"
+    assert not TIMING or other == token
+    assert a.wait_leader(60, "other").token == other or not TIMING
 
 
 @pytest.mark.skipif(not can_make_networks(), reason="needs root and iproute2")
@@ -189,6 +227,24 @@ def test_slots_that_are_taken_are_waited_for(start, folder, closing):
     for session in taken:
         session.close()
     other.wait_state("follower", 60)
+
+
+def test_a_lock_goes_back_without_a_second_connection(start, postgres):
+    pod = start("pod-a", "--ttl", "2s", "--drain", "none", store=postgres.url)
+    pod.wait_leader(60)
+    wait_until(lambda: postgres.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'app'")
+               == "1", 20, "its second connection is closed")
+    postgres.sql("ALTER ROLE app CONNECTION LIMIT 1")
+    since = boottime_ns()
+    pod.terminate()
+    assert pod.wait() == 0
+    took = boottime_ns() - since
+    assert postgres.row()["clean"] == "f"
+    told = pod.event("no-clean-mark")
+    assert [e["election"] for e in told] == ["a"] and told[0]["why"].startswith("53300"), pod.log()
+    assert not TIMING or (took < 1 * S and pod.event("drained"))
+    assert "no answer in time" not in pod.log() or not TIMING
+    postgres.sql("ALTER ROLE app CONNECTION LIMIT -1")
 
 
 def test_the_environment_does_not_choose_another_database(start, postgres):

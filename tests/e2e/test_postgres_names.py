@@ -3,26 +3,56 @@
 import os
 import random
 import subprocess
+from contextlib import closing as closing_now
 
 import pytest
 
+from e2e.cases import settled, told
 from kit.clock import S, boottime_ns, wait_until
+from kit.pgbouncer import PgBouncer
+from kit.postgres_server import Session
 from kit.readme import ROOT, commands, sql
 from kit.sidecar import GAVEL, run
 
 
-def test_a_foreign_holder_is_named(pods, postgres, closing):
-    key = run(GAVEL, "key", "a").stdout.strip()
+def test_a_foreign_holder_is_named(start, postgres, folder, closing):
+    key, orphaned = run(GAVEL, "key", "a", "b").stdout.split()
     session = closing(postgres.session())
     session.ask(f"SELECT pg_advisory_lock({key})")
-    pid = session.ask("SELECT pg_backend_pid()")[0]
-    pod, = pods("a")
-    status = wait_until(lambda: pod.status() if pod.status()["reason"] == "foreign-value" else None,
-                        30)
-    assert status["holder"] == f"session-{pid}"
-    assert f"pg_terminate_backend({pid})" in pod.log()
+    pid = int(session.ask("SELECT pg_backend_pid()")[0])
+    # The other one was taken through a pooler, by somebody who is gone.
+    pooler = closing(PgBouncer(folder + "/pb", postgres, "transaction"))
+    with closing_now(Session(pooler.port, "app", "app")) as gone:
+        gone.ask(f"SELECT pg_advisory_lock({orphaned})")
+    left = next(p for p in postgres.locks() if p != pid)
+    pod = start("pod-a", "--ttl", "1s", store=postgres.url, elections=["a", "b"])
+    for election, holder in (("a", pid), ("b", left)):
+        status = told(pod, election, timeout=30, reason="foreign-value")
+        assert status["holder"] == f"session-{holder}" and status["holder_since"] is None
+        wait_until(lambda: f"pg_terminate_backend({holder})" in pod.log(), 20)
     session.ask(f"SELECT pg_advisory_unlock({key})")
-    pod.wait_leader(60)
+    pod.wait_leader(60, "a")
+    postgres.end_backend(left)
+    pod.wait_leader(60, "b")
+
+
+def test_all_are_told_who_holds_it_and_since_when(pods, postgres):
+    pods = pods("ab", "--drain", "none", ttl="2s")
+    for _ in range(2):
+        leader, follower = settled(pods)
+        since = leader.status()["holder_since"]
+        assert since == postgres.sql(
+            "SELECT to_char(date_trunc('milliseconds', granted) AT TIME ZONE 'UTC', "
+            "'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') FROM gavel_election")
+        told(follower, holder=leader.identity, holder_since=since)
+        told(leader, holder=leader.identity, holder_since=since, failover_safety="none")
+        leader.stop()
+        leader.start()
+    assert wait_until(lambda: follower.status()["holder_since"], 10) > since
+    postgres.sql("UPDATE gavel_election SET granted = 'infinity'")
+    pod = leader
+    pod.wait_state("follower")
+    told(pod, holder=follower.identity, holder_since=None)
 
 
 def test_a_key_of_another_name_is_a_configuration_error(start, pods, postgres):
@@ -34,6 +64,20 @@ def test_a_key_of_another_name_is_a_configuration_error(start, pods, postgres):
     until = boottime_ns() + 2 * S
     while boottime_ns() < until:
         assert not second.leads()
+
+
+def test_trouble_of_one_election_is_not_the_store_s(start, pods, postgres):
+    before, = pods("b")
+    before.wait_leader(60)
+    before.stop()  # election a
+    postgres.sql("UPDATE gavel_election SET name = 'x'")
+    pod = start("pod-a", "--ttl", "1s", "--mode", "efficiency", store=postgres.url, elections=["a", "b"])
+    pod.wait_leader(60, "b")
+    told(pod, "a", timeout=30, reason="store-refused")
+    lost = len(pod.event("store-connection-lost"))
+    asked = [pod.metrics()["gavel_store_up"] for _ in range(200)]
+    if len(pod.event("store-connection-lost")) == lost and not pod.event("store", reason="store-unreachable"):
+        assert set(asked) == {1.0}
 
 
 @pytest.mark.parametrize("key,shown", [("-5", "4294967295|4294967291|1"), ("7,42", "7|42|2"),
@@ -118,6 +162,26 @@ def test_keys_agree_with_sql(postgres):
         + f" FROM (VALUES {values}) AS t (i, name) ORDER BY i").split()
     assert ours == theirs
     assert any(k.startswith("-") for k in ours) and len(set(ours)) == len(set(names))
+
+
+def test_keys_are_those_of_the_namespace_that_run_would_use():
+    prod = run(GAVEL, "key", "--namespace", "prod", "a", "b").stdout
+    assert prod and prod != run(GAVEL, "key", "a", "b").stdout
+    for arguments, env in ((["a", "--namespace", "prod", "b"], {}), (["a", "b"], {"GAVEL_NAMESPACE": "prod"}),
+                           (["a", "--election-namespace=prod", "b"], {"GAVEL_NAMESPACE": "x"}),
+                           (["--namespace=prod", "--", "a", "b"], {"GAVEL_NAMESPACE": ""}),
+                           (["a", "b"], {"GAVEL_ELECTION_NAMESPACE": "prod"})):
+        done = run(GAVEL, "key", *arguments, env=env)
+        assert (done.stdout, done.returncode) == (prod, 0), (arguments, env, done.stderr)
+    for arguments, env, status, word in (
+            (["a", "--namespace"], {}, 64, "--namespace"), (["a", "--namespace="], {}, 64, "--namespace"),
+            (["--namespace", "x", "a", "--election-namespace", "x"], {}, 64, "twice"),
+            (["a", "--ttl", "1s"], {}, 64, "--ttl"), (["--namespace", "x"], {}, 64, "election"),
+            (["a"], {"GAVEL_NAMESPACE": ""}, 78, "GAVEL_NAMESPACE"),
+            (["a"], {"GAVEL_NAMESPACE": "x", "GAVEL_ELECTION_NAMESPACE": "x"}, 78, "once")):
+        done = run(GAVEL, "key", *arguments, env=env)
+        assert (done.stdout, done.returncode) == ("", status), (arguments, env, done)
+        assert word in done.stderr and "Sanitizer" not in done.stderr
 
 
 def test_no_password_is_shown(start, postgres, folder):

@@ -2,8 +2,10 @@
 
 import pytest
 
+from e2e.cases import told
 from kit.clock import S, boottime_ns, wait_until
 from kit.pgbouncer import PgBouncer
+from kit.postgres_server import Session
 
 
 @pytest.fixture
@@ -121,3 +123,21 @@ def test_transactions_of_several_elections_are_apart(start, postgres):
     assert pod.ask("resign a") == "ok"
     assert pod.check("b").token == token
     pod.wait_leader(60, "a")
+
+
+def test_what_a_pooler_cannot_give_is_said(start, postgres, pooler, closing):
+    full = pooler("session", 1)
+    session = closing(Session(full.port, "app", "app"))
+    session.ask("SELECT 1")
+    waits = start("pod-a", "--ttl", "1s", "--pg-pooler", "session", store=full.url)
+    free = pooler("session", 5).url + "?"
+    pods = {"options": start("pod-b", "--ttl", "1s", "--pg-pooler", "session",
+                             store=free + "options=-c%20idle_session_timeout%3D6s"),
+            "channel binding": start("pod-c", "--ttl", "1s", "--pg-pooler", "session",
+                                     store=free + "channel_binding=require")}
+    for words, pod in pods.items():
+        told(pod, reason="store-refused", detail=words, timeout=30)
+    # It says that it is connected, and answers nothing: there is no session left.
+    told(waits, reason="store-unreachable", detail="a pooler may have no session to give",
+         timeout=30)
+    assert postgres.locks() == [] and not waits.leads()

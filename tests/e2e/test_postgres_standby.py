@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+from e2e.cases import told
 from kit.clock import S, boottime_ns, wait_until
 from kit.postgres_server import Postgres, ordinary_user, postgres_bin
 
@@ -30,7 +31,8 @@ def test_a_standby_is_never_led_on(start, pair):
     primary, standby = pair
     pod = start("pod-a", "--ttl", "1s", store=primary.url)
     pod.wait_leader(60)
-    wait_until(lambda: "store-replicated-async" in pod.status()["warnings"], 5)
+    told(pod, warning="store-replicated-async", failover_safety="asynchronous")
+    assert "overlap-possible" in pod.status()["warnings"]
     other = start("pod-b", "--ttl", "1s", store=standby.url)
     wait_until(lambda: "not-primary" in other.log(), 30)
     until = boottime_ns() + 2 * S
@@ -42,6 +44,13 @@ def test_a_standby_is_never_led_on(start, pair):
     third = start("pod-c", "--ttl", "1s", store=both)
     third.wait_state("follower", 60)
     assert third.status()["lock_space"] == pod.status()["lock_space"]
+    # The primary comes back as a standby: whoever led on it does not any more.
+    primary.stop()
+    with open(primary.data + "/standby.signal", "w", encoding="ascii"):
+        pass
+    primary.start()
+    wait_until(lambda: "not-primary" in pod.status()["detail"], 30)
+    assert not pod.leads() and primary.locks() == []
 
 
 def test_tokens_grow_over_a_failover_that_lost_the_last_grant(start, pair):
@@ -79,9 +88,21 @@ def test_a_read_only_server_elects_nobody(start, pair):
     primary.psql("ALTER DATABASE app SET default_transaction_read_only = off",
                  database="postgres")
     pod.wait_leader(60)
+    # It becomes read-only under sessions that are there: a lock without a token goes back.
+    other = start("pod-b", "--ttl", "1s", store=primary.url)
+    other.wait_state("follower", 60)
+    primary.sql("ALTER SYSTEM SET default_transaction_read_only = on")
+    primary.sql("SELECT pg_reload_conf()")
+    pod.kill9()
+    wait_until(lambda: "25006" in other.log(), 30)
+    wait_until(lambda: primary.locks() == [], 10)
+    assert not other.event("state", to="pending") and not other.leads()
+    primary.sql("ALTER SYSTEM RESET default_transaction_read_only")
+    primary.sql("SELECT pg_reload_conf()")
+    other.wait_leader(60)
 
 
-def test_probes_that_write_stop_a_primary_that_is_cut_off(start, pair):
+def test_probes_that_write_stop_a_primary_that_is_cut_off(start, sample, pair):
     primary, standby = pair
     pod = start("pod-a", "--ttl", "2s", "--pg-synchronous", store=primary.url)
     wait_until(lambda: "synchronous_standby_names is empty" in pod.log(), 30)
@@ -90,6 +111,7 @@ def test_probes_that_write_stop_a_primary_that_is_cut_off(start, pair):
     primary.sql("SELECT pg_reload_conf()")
     pod.wait_leader(30)
     assert pod.status()["warnings"] == []
+    told(pod, failover_safety="synchronous")
     standby.freeze()  # nothing that the primary writes is confirmed any more
     wait_until(lambda: not pod.leads(), 10)
     until = boottime_ns() + 3 * S
@@ -98,7 +120,17 @@ def test_probes_that_write_stop_a_primary_that_is_cut_off(start, pair):
     count = int(primary.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'app'"))
     assert count <= 5, "what waits for the standby does not pile up"
     standby.thaw()
-    pod.wait_leader(30)
+    old = pod.wait_leader(30)
+    # The standby goes its own way, the primary lives on: one leader all the same.
+    other = start("pod-b", "--ttl", "2s", store=standby.url)
+    sampler = sample([pod, other])
+    standby.sql("ALTER SYSTEM SET primary_conninfo = ''")
+    standby.sql("SELECT pg_reload_conf()")
+    wait_until(lambda: primary.sql("SELECT count(*) FROM pg_stat_replication") == "0", 10)
+    promote(standby)
+    new = sampler.wait_for_leader(boottime_ns(), besides=("pod-a",), timeout=30)
+    assert new.token > old.token and not pod.leads()
+    sampler.stop()
 
 
 def test_a_cancelled_wait_for_a_standby_is_no_commit(start, pair):
@@ -115,3 +147,43 @@ def test_a_cancelled_wait_for_a_standby_is_no_commit(start, pair):
         assert pod.state() not in ("leader", "pending")
         return "perhaps not on a synchronous standby" in pod.log()
     wait_until(told, 30)
+
+
+def standbys(primary, names):
+    primary.sql(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
+    primary.sql("SELECT pg_reload_conf()")
+
+
+def never_leads(pod, seconds):
+    until = boottime_ns() + seconds * S
+    while boottime_ns() < until:
+        assert not pod.leads(), pod.log()[-3000:]
+
+
+@pytest.mark.parametrize("mode", ["correctness", "efficiency"])
+def test_no_answer_counts_without_a_standby_that_confirms_it(start, pair, mode):
+    primary, _ = pair
+    before = start("pod-b", "--ttl", "1s", "--drain", "none", store=primary.url)
+    before.wait_leader(60)
+    assert before.stop() == 0
+    primary.sql("UPDATE gavel_election SET clean = true")  # a slow host may have let it lapse
+    row = primary.row()
+    # Whoever reads the mark alone could lead at once: the grant itself has to be confirmed.
+    pod = start("pod-a", "--ttl", "1s", "--pg-synchronous", "--mode", mode, store=primary.url)
+    wait_until(lambda: "synchronous_standby_names is empty" in pod.log(), 30)
+    never_leads(pod, 2)
+    assert primary.row() == row, "no token is minted, and the mark stays true"
+    standbys(primary, "s1")
+    token = pod.wait_leader(60).token
+    assert pod.status()["warnings"] == []
+    standbys(primary, "")
+    wait_until(lambda: pod.event("state", **{"from": "leader"}), 10)
+    known = len(pod.event("state", to="leader"))
+    never_leads(pod, 2)
+    assert len(pod.event("state", to="leader")) == known
+    # One that cannot verify anything says what it sees.
+    other = start("pod-c", "--ttl", "1s", store=primary.url)
+    other.wait_leader(60)
+    pod.wait_state("follower", 30)
+    told(pod, warning="store-replicated-async", failover_safety=None)
+    assert other.check().token > token

@@ -98,6 +98,7 @@ def test_without_them_the_status_warns_and_tokens_rise(redis, replica, link, sta
     a = start("pod-a", *TTL, fixed_port=True)
     first = a.wait_leader(10)
     wait_until(lambda: a.status()["warnings"] == ["store-replicated-async", "overlap-possible"], 5)
+    assert a.status()["failover_safety"] == "asynchronous"
     assert a.metrics()['gavel_warning{code="overlap-possible"}'] == 1
     assert "a: overlap-possible" in a.probe("/readyz?verbose").body.decode()
     wait_until(lambda: replica.lease() == redis.lease(), 5)

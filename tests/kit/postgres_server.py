@@ -13,7 +13,7 @@ import tempfile
 from kit.clock import wait_until
 from kit.ports import free_port
 
-_template = None
+_templates = {}
 
 
 def postgres_bin():
@@ -36,33 +36,36 @@ def give_away(path):
                 shutil.chown(os.path.join(folder, name), "nobody", "nogroup")
 
 
-def template():
-    """A cluster with the role and the database `app`."""
-    global _template
-    if _template is None:
+def make_cluster(folder):
+    """A cluster with the role and the database `app`; where its data is."""
+    os.mkdir(folder, 0o700)
+    give_away(folder)
+    subprocess.run([postgres_bin() + "/initdb", "-D", folder + "/data", "-U", "super", "-A",
+                    "trust", "--no-sync", "--locale=C.UTF-8", "-E", "UTF8"], check=True,
+                   cwd="/", stdout=subprocess.DEVNULL, **ordinary_user())
+    for database, sql in (("postgres", "CREATE ROLE app LOGIN;\n"),
+                          ("postgres", "CREATE DATABASE app;\n"),
+                          ("app", "GRANT CREATE ON SCHEMA public TO app;\n")):
+        subprocess.run([postgres_bin() + "/postgres", "--single", "-j", "-D", folder + "/data",
+                        "-c", "fsync=off", database], input=sql, text=True, check=True, cwd="/",
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **ordinary_user())
+    return folder + "/data"
+
+
+def template(number=0):
+    """The cluster that others are copies of: copies have one system identifier, of different
+    numbers different ones."""
+    if number not in _templates:
         top = tempfile.mkdtemp(prefix="gv-pg-")
         atexit.register(shutil.rmtree, top, ignore_errors=True)
         os.chmod(top, 0o755)
-        folder = os.path.join(top, "t")
-        os.mkdir(folder, 0o700)
-        give_away(folder)
-        subprocess.run([postgres_bin() + "/initdb", "-D", folder + "/data", "-U", "super", "-A",
-                        "trust", "--no-sync", "--locale=C.UTF-8", "-E", "UTF8"], check=True,
-                       cwd="/", stdout=subprocess.DEVNULL, **ordinary_user())
-        for database, sql in (("postgres", "CREATE ROLE app LOGIN;\n"),
-                              ("postgres", "CREATE DATABASE app;\n"),
-                              ("app", "GRANT CREATE ON SCHEMA public TO app;\n")):
-            subprocess.run([postgres_bin() + "/postgres", "--single", "-j", "-D",
-                            folder + "/data", "-c", "fsync=off", database], input=sql,
-                           text=True, check=True, cwd="/", stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL, **ordinary_user())
-        _template = folder + "/data"
-    return _template
+        _templates[number] = make_cluster(os.path.join(top, "t"))
+    return _templates[number]
 
 
 class Postgres:
-    def __init__(self, folder, options=(), data=None):
-        """`data`: a cluster's folder to run, else a copy of the template."""
+    def __init__(self, folder, options=(), data=None, cluster=0):
+        """`data`: a cluster's folder to run, else a copy of the template of that number."""
         self.folder = str(folder)
         self.port = free_port()
         self.options = list(options)
@@ -71,7 +74,7 @@ class Postgres:
         os.chmod(os.path.dirname(self.folder), 0o755)
         self.data = data or os.path.join(self.folder, "data")
         if data is None:
-            shutil.copytree(template(), self.data)
+            shutil.copytree(template(cluster), self.data)
         os.chmod(self.data, 0o700)
         give_away(self.folder)
         self.start()

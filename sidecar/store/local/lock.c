@@ -39,6 +39,7 @@ static void grant_yes(const struct lock *lock, struct lock_job *job) {
     reply->outcome = OUTCOME_YES;
     reply->token = lock->token;
     reply->longest_ttl_ns = lock->longest_ttl_ns;
+    reply->held_since_ms = lock->granted_ms;
     if (job->type == STORE_ACQUIRED) {
         reply->prior = lock->prior;
         reply->doubt = lock->doubt;
@@ -74,7 +75,7 @@ static bool write_record(const struct lock *lock, int folder, uint64_t token, bo
         .token = token,
         .clean = clean,
         .longest_ttl_ns = lock->longest_ttl_ns,
-        .written_ms = clock_now().real_ns / NS_PER_MS,
+        .written_ms = lock->granted_ms,
     };
     memcpy(record.nonce, lock->nonce, sizeof record.nonce);
     snprintf(record.holder, sizeof record.holder, "%s", lock->setup->identity);
@@ -101,11 +102,13 @@ static void describe(const struct lock *lock, struct lock_job *job, bool held,
         reply->holder_nonce_known = true;
         memcpy(reply->holder_nonce, lock->nonce, NONCE_BYTES);
         snprintf(reply->holder, sizeof reply->holder, "%s", lock->setup->identity);
+        reply->held_since_ms = lock->granted_ms;
     } else if (found == RECORD_READ && !record->clean) {
         /* A record with the mark is of the holder before: the new one has not written yet. */
         reply->holder_nonce_known = true;
         memcpy(reply->holder_nonce, record->nonce, NONCE_BYTES);
         memcpy(reply->holder, record->holder, sizeof reply->holder);
+        reply->held_since_ms = record->written_ms;
     }
 }
 
@@ -185,6 +188,7 @@ static bool grant(struct lock *lock, struct lock_job *job, const struct place_fi
     judge_prior(lock, found, &record, job->request.seen_token);
     lock->longest_ttl_ns = longest_ttl_ns(lock, job, found == RECORD_READ ? &record : NULL);
     memcpy(lock->nonce, job->request.nonce, NONCE_BYTES);
+    lock->granted_ms = clock_now().real_ns / NS_PER_MS;
     if (!write_record(lock, files->fd, token, false, &trouble)) {
         refuse(job, &trouble);
         return false;

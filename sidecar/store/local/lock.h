@@ -19,7 +19,8 @@ struct lock {
     uint64_t token;                   /* the grant's */
     uint64_t minted; /* above `token` after a raise that may or may not be in the record */
     int64_t longest_ttl_ns;
-    enum prior prior; /* what the grant was told, kept for its retries */
+    int64_t granted_ms; /* CLOCK_REALTIME */
+    enum prior prior;   /* what the grant was told, kept for its retries */
     enum prior_doubt doubt;
 };
 

@@ -29,7 +29,7 @@ struct record {
     bool clean;             /* the grant's holder said that it had stopped */
     int64_t longest_ttl_ns; /* the longest ttl that may still be in use; up to an hour */
     unsigned char nonce[NONCE_BYTES];
-    int64_t written_ms;            /* CLOCK_REALTIME, for people */
+    int64_t written_ms;            /* CLOCK_REALTIME of the grant, for people */
     char holder[IDENTITY_MAX + 1]; /* "?" when it cannot be shown */
 };
 

@@ -24,7 +24,7 @@ static void on_worked(uv_work_t *work, int status) {
     store->rows.cancel = NULL;
     PQfreeCancel(cancel->cancel);
     free(cancel);
-    pg_lives_end(&store->lives);
+    store_lives_end(&store->lives);
 }
 
 void pg_cancel_start(struct pg_store *store, PGconn *conn) {
@@ -40,7 +40,7 @@ void pg_cancel_start(struct pg_store *store, PGconn *conn) {
     cancel->store = store;
     cancel->cancel = ticket;
     store->rows.cancel = cancel;
-    pg_lives_begin(&store->lives);
+    store_lives_begin(&store->lives);
     if (uv_queue_work(store->setup.loop, &cancel->work, on_work, on_worked) != 0) {
         abort(); /* fails only without a work function */
     }

@@ -43,6 +43,42 @@ enum pg_failure pg_failure_of(const char *sqlstate) {
     return PG_FAILURE_OTHER;
 }
 
+enum pg_failure pg_failure_of_words(const char *words, const char **fix) {
+    static const struct {
+        const char *part;
+        enum pg_failure failure;
+        const char *fix;
+    } known[] = {
+        {"read-only", PG_FAILURE_SERVER, ""}, /* for target_session_attrs */
+        {"certificate verify failed", PG_FAILURE_CONFIG,
+         "sslrootcert has to name the authority that signed the server's certificate"},
+        {"does not match host name", PG_FAILURE_CONFIG, "connect by the name that it has"},
+        {"does not support SSL", PG_FAILURE_CONFIG,
+         "turn ssl on in the server, or choose another sslmode"},
+        {"channel binding", PG_FAILURE_CONFIG,
+         "channel_binding=require needs TLS and a password checked by scram-sha-256"},
+        {"certificate", PG_FAILURE_CONFIG, ""}, /* a file that is not there, an alert, ... */
+        {"private key", PG_FAILURE_CONFIG, ""},
+        {" alert ", PG_FAILURE_CONFIG, ""},
+        {"unsupported protocol", PG_FAILURE_CONFIG, ""},
+        {"wrong version number", PG_FAILURE_CONFIG, ""},
+        {"SSL protocol version", PG_FAILURE_CONFIG, ""},
+        {"verified SSL connection", PG_FAILURE_CONFIG, ""},
+        {"SCRAM", PG_FAILURE_CONFIG, ""},
+        {"SASL", PG_FAILURE_CONFIG, ""},
+        {"authentication method", PG_FAILURE_CONFIG, ""},
+        {"invalid ", PG_FAILURE_CONFIG, ""}, /* invalid sslmode value: "maybe" */
+    };
+    *fix = "";
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strstr(words, known[i].part) != NULL) {
+            *fix = known[i].fix;
+            return known[i].failure;
+        }
+    }
+    return PG_FAILURE_LOST;
+}
+
 const char *pg_failure_name(enum pg_failure failure) {
     static const char *const names[] = {"lost", "not-now", "configuration", "wrong-server",
                                         "other"};
@@ -79,6 +115,9 @@ bool pg_failure_read(const char *verbose, char sqlstate[PG_SQLSTATE], char *text
             return true;
         }
     }
-    pg_text(text, size, verbose);
+    /* Where it was tried is told anyway, and the rest is what matters. */
+    const char *words =
+        strncmp(verbose, "connection to server ", 21) == 0 ? strstr(verbose, " failed: ") : NULL;
+    pg_text(text, size, words != NULL ? words + 9 : verbose);
     return false;
 }

@@ -22,11 +22,16 @@ enum pg_failure {
 /* An empty state: the connection itself failed. */
 enum pg_failure pg_failure_of(const char *sqlstate);
 
+/* The same for what libpq itself says of a connection that was not made: there is no SQLSTATE then,
+ * but a wrong certificate or option does not mend itself. In English: nobody sets a locale here.
+ * `fix`: what would help, "" for nothing more than the words. */
+enum pg_failure pg_failure_of_words(const char *words, const char **fix);
+
 /* "lost", "not-now", "configuration", "wrong-server", "other"; for the log. */
 const char *pg_failure_name(enum pg_failure failure);
 
 /* The SQLSTATE in libpq's verbose text of a failed connection ("FATAL:  28P01: password ..."), and
- * the words after it. False: there is none, the whole first line is taken. */
+ * the words after it. False: there is none, the first line is taken, without where it was tried. */
 bool pg_failure_read(const char *verbose, char sqlstate[PG_SQLSTATE], char *text, size_t size);
 
 /* Copies the first line, control characters replaced; always ended. */

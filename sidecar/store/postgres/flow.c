@@ -29,12 +29,28 @@ static bool nonce_read(const char *text, unsigned char nonce[NONCE_BYTES]) {
     return true;
 }
 
-static bool same_nonce(const unsigned char *a, const unsigned char *b) {
+bool pg_same_nonce(const unsigned char *a, const unsigned char *b) {
     return memcmp(a, b, NONCE_BYTES) == 0;
 }
 
 static uint64_t number(const char *text) {
     return strtoull(text, NULL, 10);
+}
+
+/* Only a standby that confirmed our own last write is more than asynchronous. */
+static void tell_safety(const struct pg_store *store, size_t i, struct store_reply *reply) {
+    const struct pg_grant *grant = &store->seats[i].grant;
+    bool standbys = store->sessions[store->session_count > 1 ? i : 0].standbys;
+    if (grant->held && grant->synchronous) {
+        reply->safety = FAILOVER_SYNCHRONOUS;
+        return;
+    }
+    if (standbys) {
+        reply->warnings = WARNING_STORE_REPLICATED_ASYNC | WARNING_OVERLAP_POSSIBLE;
+    }
+    if (!store->plan.options->synchronous) {
+        reply->safety = standbys ? FAILOVER_ASYNCHRONOUS : FAILOVER_NONE;
+    }
 }
 
 /* An answer with what every reply has. */
@@ -46,8 +62,7 @@ struct store_event pg_flow_event(struct pg_store *store, size_t i, enum outcome 
     event.reply.sent = op->sent.boot_ns != 0 ? op->sent : op->called;
     event.reply.expires_in_ns = -1;
     pg_text(event.reply.server, sizeof event.reply.server, session->place.identity);
-    bool covered = store->plan.options->synchronous;
-    event.reply.warnings = session->standbys && !covered ? WARNING_STORE_REPLICATED_ASYNC : 0;
+    tell_safety(store, i, &event.reply);
     return event;
 }
 
@@ -58,6 +73,7 @@ void pg_flow_yes(struct pg_store *store, size_t i) {
     event.reply.longest_ttl_ns = grant->longest_ttl_ns;
     event.reply.prior = grant->prior;
     event.reply.doubt = grant->doubt;
+    event.reply.held_since_ms = grant->granted_ms;
     pg_store_answer(store, i, &event);
 }
 
@@ -88,7 +104,7 @@ void pg_op_give_up(struct pg_op *op, const char *text) {
 void pg_flow_begin(struct pg_store *store, size_t i) {
     struct pg_seat *seat = &store->seats[i];
     struct pg_op *op = &seat->op;
-    bool ours = seat->grant.held && same_nonce(seat->grant.nonce, op->request.nonce);
+    bool ours = seat->grant.held && pg_same_nonce(seat->grant.nonce, op->request.nonce);
     switch (op->type) {
     case STORE_ACQUIRED:
         pg_op_to_lock(op, ours                                    ? PG_PROBE
@@ -99,7 +115,8 @@ void pg_flow_begin(struct pg_store *store, size_t i) {
         pg_op_to_lock(op, ours ? PG_PROBE : PG_LOOK);
         break;
     case STORE_RELEASED:
-        if (ours && op->request.clean && op->request.token != 0 && op->request.server[0] != '\0') {
+        if (ours && !seat->unmarked && op->request.clean && op->request.token != 0 &&
+            op->request.server[0] != '\0') {
             pg_op_to_row(op, PG_ROW_MARK);
         } else {
             pg_op_to_lock(op, ours ? PG_UNLOCK : PG_LOOK);
@@ -165,10 +182,12 @@ static void tell_holder(struct pg_store *store, size_t i, const PGresult *keys, 
         reply->holder_nonce_known = true;
         memcpy(reply->holder_nonce, seat->grant.nonce, NONCE_BYTES);
         pg_text(reply->holder, sizeof reply->holder, store->setup.identity);
+        reply->held_since_ms = seat->grant.granted_ms;
     } else if (pid > 0 && (int)strtol(pg_value(keys, row, "backend"), NULL, 10) == pid) {
         seat->foreign_pid = 0;
         reply->holder_nonce_known = nonce_read(pg_value(keys, row, "nonce"), reply->holder_nonce);
         pg_text(reply->holder, sizeof reply->holder, pg_value(keys, row, "holder"));
+        reply->held_since_ms = strtoll(pg_value(keys, row, "granted_ms"), NULL, 10);
     } else if (pid > 0) {
         note_foreign(store, i, pid, pg_value(keys, row, "application"), &event);
     } else {
@@ -180,12 +199,40 @@ static void tell_holder(struct pg_store *store, size_t i, const PGresult *keys, 
     pg_store_answer(store, i, &event);
 }
 
-/* A try that said yes: only the lock's own row in pg_locks makes it one. */
+/* A try that said yes: only the lock's own row in pg_locks makes it one. NULL with that row: it was
+ * held already, by an attempt whose answer was an error. */
 static void tried(struct pg_store *store, const struct pg_entry *entry, const char *yes, bool own) {
     struct pg_seat *seat = &store->seats[entry->seat];
     memset(&seat->grant, 0, sizeof seat->grant);
-    seat->grant.held = strcmp(yes, "t") == 0 && own;
+    seat->unmarked = false;
+    seat->grant.held = own && strcmp(yes, "f") != 0;
     memcpy(seat->grant.nonce, entry->nonce, NONCE_BYTES);
+}
+
+/* Whether the row is still of this grant; in the lock's own transaction it is not read. */
+bool pg_seat_row_is_ours(const struct pg_seat *seat, const char *nonce, const char *token) {
+    char own[2 * NONCE_BYTES + 1];
+    pg_nonce_text(seat->grant.nonce, own);
+    return strcmp(nonce, own) == 0 && number(token) == seat->grant.token;
+}
+
+static void probed(struct pg_store *store, size_t i, const PGresult *keys, int row) {
+    struct pg_seat *seat = &store->seats[i];
+    bool transaction = store->plan.options->transaction;
+    if (!transaction && seat->grant.minted &&
+        !pg_seat_row_is_ours(seat, pg_value(keys, row, "nonce"), pg_value(keys, row, "token"))) {
+        pg_flow_no(store, i, REASON_RENEWAL_REFUSED, "the table has a later grant, or none");
+    } else if (!seat->grant.minted) {
+        pg_flow_no(store, i, REASON_RENEWAL_REFUSED, "the lock has no token");
+    } else if (seat->op.type == STORE_RENEWED && seat->op.request.raise_token) {
+        pg_op_to_row(&seat->op, PG_ROW_RAISE);
+    } else if (store->plan.options->synchronous) {
+        pg_op_to_row(&seat->op, PG_ROW_BEAT);
+    } else if (transaction) {
+        pg_op_to_row(&seat->op, PG_ROW_READ);
+    } else {
+        pg_flow_yes(store, i);
+    }
 }
 
 static void acquired(struct pg_store *store, const struct pg_entry *entry, const char *yes,
@@ -204,35 +251,9 @@ static void acquired(struct pg_store *store, const struct pg_entry *entry, const
     } else if (entry->work == PG_LOOK) {
         tell_holder(store, entry->seat, keys, row);
     } else if (seat->grant.minted) {
-        pg_flow_yes(store, entry->seat);
+        probed(store, entry->seat, keys, row); /* a retry is worth no more than a probe */
     } else {
         pg_op_to_row(op, PG_ROW_MINT);
-    }
-}
-
-/* Whether the row is still of this grant; in the lock's own transaction it is not read. */
-bool pg_seat_row_is_ours(const struct pg_seat *seat, const char *nonce, const char *token) {
-    char own[2 * NONCE_BYTES + 1];
-    pg_nonce_text(seat->grant.nonce, own);
-    return strcmp(nonce, own) == 0 && number(token) == seat->grant.token;
-}
-
-static void probed(struct pg_store *store, size_t i, const PGresult *keys, int row) {
-    struct pg_seat *seat = &store->seats[i];
-    bool transaction = store->plan.options->transaction;
-    if (!transaction && seat->grant.minted &&
-        !pg_seat_row_is_ours(seat, pg_value(keys, row, "nonce"), pg_value(keys, row, "token"))) {
-        pg_flow_no(store, i, REASON_RENEWAL_REFUSED, "the table has a later grant, or none");
-    } else if (!seat->grant.minted) {
-        pg_flow_no(store, i, REASON_RENEWAL_REFUSED, "the lock has no token");
-    } else if (seat->op.request.raise_token) {
-        pg_op_to_row(&seat->op, PG_ROW_RAISE);
-    } else if (store->plan.options->synchronous) {
-        pg_op_to_row(&seat->op, PG_ROW_BEAT);
-    } else if (transaction) {
-        pg_op_to_row(&seat->op, PG_ROW_READ);
-    } else {
-        pg_flow_yes(store, i);
     }
 }
 

@@ -25,11 +25,23 @@ static enum prior_doubt doubt_of(const char *prior) {
     return DOUBT_NO_RECORD;
 }
 
+/* Of --pg-synchronous: a standby confirms what this statement wrote. */
+static bool is_synchronous(const PGresult *written) {
+    const char *commit = pg_value(written, 0, "commit");
+    return pg_is_true(pg_value(written, 0, "standbys")) &&
+           (strcmp(commit, "on") == 0 || strcmp(commit, "remote_apply") == 0);
+}
+
+static const char no_standby[] = "--pg-synchronous: synchronous_standby_names is empty, no standby "
+                                 "confirms what is written";
+
 /* Why the one statement changed nothing; the row was read after it. */
-static const char *nothing_changed(const PGresult *row, bool *ours, const struct pg_seat *seat) {
-    char nonce[2 * NONCE_BYTES + 1];
-    pg_nonce_text(seat->op.request.nonce, nonce);
-    *ours = row != NULL && strcmp(pg_value(row, 0, "nonce"), nonce) == 0;
+static const char *nothing_changed(const struct pg_answers *answers, const struct pg_seat *seat) {
+    const PGresult *row = pg_result(answers, "row");
+    const PGresult *standbys = pg_result(answers, "standbys");
+    if (standbys != NULL && !is_synchronous(standbys)) {
+        return no_standby;
+    }
     if (row != NULL && PQntuples(row) == 1) {
         if (strcmp(pg_value(row, 0, "row"), seat->name.namespace_) != 0 ||
             strcmp(pg_value(row, 0, "name"), seat->name.name) != 0) {
@@ -65,19 +77,23 @@ static void doubted(struct pg_store *store, size_t i, const struct pg_answers *a
 static void minted(struct pg_store *store, size_t i, const struct pg_answers *answers) {
     struct pg_seat *seat = &store->seats[i];
     const PGresult *result = pg_result(answers, "minted");
-    bool ours;
+    bool wanted = store->plan.options->synchronous;
     if (!is_committed(answers)) {
         pg_op_give_up(&seat->op, why_not(answers));
     } else if (result == NULL || PQntuples(result) != 1) {
-        pg_op_give_up(&seat->op, nothing_changed(pg_result(answers, "row"), &ours, seat));
+        pg_op_give_up(&seat->op, nothing_changed(answers, seat));
+    } else if (wanted && !is_synchronous(result)) {
+        pg_op_give_up(&seat->op, no_standby);
     } else {
         struct pg_grant *grant = &seat->grant;
         grant->minted = true;
+        grant->synchronous = wanted;
         grant->token = number_of(pg_value(result, 0, "minted"));
         grant->doubt = doubt_of(pg_value(result, 0, "prior"));
         grant->prior = grant->doubt == DOUBT_NONE ? PRIOR_CLEAN : PRIOR_NONE;
         grant->longest_ttl_ns =
             (int64_t)number_of(pg_value(result, 0, "longest_ttl_ms")) * NS_PER_MS;
+        grant->granted_ms = strtoll(pg_value(result, 0, "granted_ms"), NULL, 10);
         pg_flow_yes(store, i);
     }
 }
@@ -85,19 +101,28 @@ static void minted(struct pg_store *store, size_t i, const struct pg_answers *an
 static void raised(struct pg_store *store, size_t i, const struct pg_answers *answers) {
     struct pg_seat *seat = &store->seats[i];
     const PGresult *result = pg_result(answers, "raised");
-    bool ours;
+    const PGresult *row = pg_result(answers, "row");
+    char nonce[2 * NONCE_BYTES + 1];
     if (!is_committed(answers)) {
         doubted(store, i, answers);
-    } else if (result != NULL && PQntuples(result) == 1) {
+        return;
+    }
+    if (result != NULL && PQntuples(result) == 1) {
         seat->grant.token = number_of(pg_value(result, 0, "raised"));
-        pg_flow_yes(store, i);
-    } else {
-        const char *why = nothing_changed(pg_result(answers, "row"), &ours, seat);
-        if (ours) {
-            pg_store_doubt(store, i, REASON_STORE_REFUSED, why);
+        seat->grant.synchronous = store->plan.options->synchronous && is_synchronous(result);
+        if (seat->grant.synchronous == store->plan.options->synchronous) {
+            pg_flow_yes(store, i);
         } else {
-            pg_flow_no(store, i, REASON_RENEWAL_REFUSED, why);
+            pg_store_doubt(store, i, REASON_STORE_REFUSED, no_standby);
         }
+        return;
+    }
+    pg_nonce_text(seat->op.request.nonce, nonce);
+    const char *why = nothing_changed(answers, seat);
+    if (row != NULL && strcmp(pg_value(row, 0, "nonce"), nonce) == 0) {
+        pg_store_doubt(store, i, REASON_STORE_REFUSED, why);
+    } else {
+        pg_flow_no(store, i, REASON_RENEWAL_REFUSED, why);
     }
 }
 
@@ -120,25 +145,33 @@ static void confirmed(struct pg_store *store, size_t i, enum pg_row_work work,
                        "the second connection does not see the lock: two servers");
         return;
     }
-    const char *commit = work == PG_ROW_BEAT ? pg_value(beat, 0, "commit") : "";
-    bool synchronous = work == PG_ROW_BEAT && beat != NULL &&
-                       pg_is_true(pg_value(beat, 0, "beaten")) &&
-                       (strcmp(commit, "on") == 0 || strcmp(commit, "remote_apply") == 0);
-    if (work == PG_ROW_BEAT && !synchronous) {
-        pg_store_doubt(store, i, REASON_STORE_REFUSED,
-                       "--pg-synchronous: synchronous_standby_names is empty, no standby "
-                       "confirms what is written");
+    store->seats[i].grant.synchronous = work == PG_ROW_BEAT && is_synchronous(beat);
+    if (work == PG_ROW_BEAT && !store->seats[i].grant.synchronous) {
+        pg_store_doubt(store, i, REASON_STORE_REFUSED, no_standby);
         return;
     }
     pg_flow_yes(store, i);
 }
 
+void pg_flow_unmarked(struct pg_store *store, size_t i, const char *why) {
+    struct pg_seat *seat = &store->seats[i];
+    seat->unmarked = true;
+    log_event(LOG_WARN, "no-clean-mark", LOG_TEXT("election", seat->name.name),
+              LOG_TEXT("why", why));
+}
+
 static void marked(struct pg_store *store, size_t i, const struct pg_answers *answers) {
     struct pg_seat *seat = &store->seats[i];
-    if (answers->failed && answers->failure == PG_FAILURE_LOST) {
-        doubted(store, i, answers); /* the mark may come with the next attempt */
-    } else if (seat->grant.held) {
+    const PGresult *result = pg_result(answers, "marked");
+    if (!is_committed(answers)) {
+        pg_flow_unmarked(store, i, why_not(answers));
+    } else if (result == NULL || PQntuples(result) != 1) {
+        pg_flow_unmarked(store, i, "the table has a later grant, or it is another server's");
+    }
+    if (seat->grant.held) {
         pg_op_to_lock(&seat->op, PG_UNLOCK);
+    } else if (answers->failed && answers->failure == PG_FAILURE_LOST) {
+        doubted(store, i, answers); /* the mark may come with the next attempt */
     } else {
         pg_flow_no(store, i, REASON_RENEWAL_REFUSED, "");
     }

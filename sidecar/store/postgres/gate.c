@@ -85,10 +85,11 @@ static void ask_facts(struct pg_gate *gate) {
 }
 
 static void open_second(struct pg_gate *gate) {
+    enum pg_failure failure;
     char text[PG_TEXT];
     gate->step = PG_GATE_OPEN_SECOND;
-    if (!pg_route_open(gate->route, &gate->second, text)) {
-        refuse(gate, PG_FAILURE_LOST, text);
+    if (!pg_route_open(gate->route, &gate->second, &failure, text)) {
+        refuse(gate, failure, text);
     }
 }
 
@@ -288,6 +289,7 @@ static void on_down(void *context, enum pg_failure failure, const char *text) {
 static const struct pg_link_events link_events = {on_opened, on_down, on_answered, NULL};
 
 static void next_address(struct pg_gate *gate) {
+    enum pg_failure failure;
     char text[PG_TEXT];
     for (;;) {
         switch (pg_route_next(gate->route)) {
@@ -310,11 +312,11 @@ static void next_address(struct pg_gate *gate) {
         gate->missing = false;
         gate->link->events = &link_events;
         gate->link->context = gate;
-        if (pg_route_open(gate->route, gate->link, text)) {
+        if (pg_route_open(gate->route, gate->link, &failure, text)) {
             arm(gate, limit_ns(gate));
             return;
         }
-        note(gate, PG_FAILURE_LOST, text);
+        note(gate, failure, text);
     }
 }
 
@@ -355,7 +357,7 @@ void pg_gate_init(struct pg_gate *gate) {
     pg_link_init(&gate->second, gate->loop, gate->lives, &link_events, gate);
     (void)uv_timer_init(gate->loop, &gate->timer); /* cannot fail */
     gate->timer.data = gate;
-    pg_lives_begin(gate->lives);
+    store_lives_begin(gate->lives);
 }
 
 void pg_gate_start(struct pg_gate *gate) {
@@ -368,7 +370,7 @@ void pg_gate_start(struct pg_gate *gate) {
 
 static void on_timer_closed(uv_handle_t *handle) {
     struct pg_gate *gate = handle->data;
-    pg_lives_end(gate->lives);
+    store_lives_end(gate->lives);
 }
 
 void pg_gate_close(struct pg_gate *gate) {

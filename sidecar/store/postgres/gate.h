@@ -30,7 +30,7 @@ struct pg_gate {
     struct pg_route *route;
     struct pg_link *link; /* the session's; its events are the gate's until it is open */
     uv_loop_t *loop;
-    struct pg_lives *lives;
+    struct store_lives *lives;
     void (*opened)(void *context, const struct pg_place *place);
     void (*failed)(void *context, enum pg_failure failure, const char *text);
     void *context;

@@ -12,16 +12,16 @@
 struct pg_watch {
     uv_poll_t poll;
     struct pg_link *link; /* NULL: given up */
-    struct pg_lives *lives;
+    struct store_lives *lives;
 };
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 
 static void on_watch_closed(uv_handle_t *handle) {
     struct pg_watch *watch = handle->data;
-    struct pg_lives *lives = watch->lives;
+    struct store_lives *lives = watch->lives;
     free(watch);
-    pg_lives_end(lives);
+    store_lives_end(lives);
 }
 
 static void unwatch(struct pg_link *link) {
@@ -44,7 +44,7 @@ static bool watch_socket(struct pg_link *link, int events) {
         watch->link = link;
         watch->lives = link->lives;
         link->watch = watch;
-        pg_lives_begin(link->lives);
+        store_lives_begin(link->lives);
     }
     return uv_poll_start(&link->watch->poll, events, on_socket) == 0;
 }
@@ -82,15 +82,16 @@ static void fail(struct pg_link *link) {
         memcpy(sqlstate, "28P01", sizeof sqlstate);
         pg_text(words, sizeof words, "the server wants a password, and none was found");
     }
+    const char *fix = "";
     enum pg_failure failure = pg_failure_of(sqlstate);
-    if (link->state == PG_LINK_CONNECTING && sqlstate[0] == '\0' &&
-        strstr(words, "read-only") != NULL) {
-        failure = PG_FAILURE_SERVER; /* libpq's own words, for target_session_attrs */
+    if (link->state == PG_LINK_CONNECTING && sqlstate[0] == '\0') {
+        failure = pg_failure_of_words(words, &fix);
     }
     if (words[0] == '\0') {
         pg_text(words, sizeof words, "the server closed the connection");
     }
-    (void)snprintf(text, sizeof text, "%s%s%s", sqlstate, sqlstate[0] != '\0' ? ": " : "", words);
+    (void)snprintf(text, sizeof text, "%s%s%s%s%s", sqlstate, sqlstate[0] != '\0' ? ": " : "",
+                   words, fix[0] != '\0' ? ": " : "", fix);
     pg_link_drop(link);
     link->events->down(link->context, failure, text);
 }
@@ -126,7 +127,9 @@ static void connect_step(struct pg_link *link) {
     case PGRES_POLLING_OK:
         if (PQsetnonblocking(link->conn, 1) == 0 && watch_socket(link, UV_READABLE)) {
             link->state = PG_LINK_READY;
-            link->events->opened(link->context);
+            if (link->events->opened != NULL) {
+                link->events->opened(link->context);
+            }
             return;
         }
         break;
@@ -263,7 +266,7 @@ static void on_socket(uv_poll_t *poll, int status, int events) {
     }
 }
 
-void pg_link_init(struct pg_link *link, uv_loop_t *loop, struct pg_lives *lives,
+void pg_link_init(struct pg_link *link, uv_loop_t *loop, struct store_lives *lives,
                   const struct pg_link_events *events, void *context) {
     memset(link, 0, sizeof *link);
     link->loop = loop;
@@ -273,7 +276,7 @@ void pg_link_init(struct pg_link *link, uv_loop_t *loop, struct pg_lives *lives,
 }
 
 bool pg_link_open(struct pg_link *link, const char *const *names, const char *const *values,
-                  char text[PG_TEXT]) {
+                  enum pg_failure *failure, char text[PG_TEXT]) {
     link->last_state[0] = '\0';
     link->last_words[0] = '\0';
     link->conn = PQconnectStartParams(names, values, 1);
@@ -284,7 +287,10 @@ bool pg_link_open(struct pg_link *link, const char *const *names, const char *co
     (void)PQsetNoticeReceiver(link->conn, on_notice, link);
     link->state = PG_LINK_CONNECTING;
     if (PQstatus(link->conn) == CONNECTION_BAD || !watch_socket(link, UV_WRITABLE)) {
-        pg_text(text, PG_TEXT, PQerrorMessage(link->conn));
+        const char *fix;
+        char sqlstate[PG_SQLSTATE];
+        (void)pg_failure_read(PQerrorMessage(link->conn), sqlstate, text, PG_TEXT);
+        *failure = pg_failure_of_words(text, &fix);
         pg_link_drop(link);
         return false;
     }

@@ -2,8 +2,8 @@
 #define GAVEL_STORE_POSTGRES_LINK_H
 
 #include "election/instant.h"
+#include "store/lives.h"
 #include "store/postgres/failure.h"
-#include "store/postgres/lives.h"
 
 #include <libpq-fe.h>
 #include <uv.h>
@@ -33,7 +33,7 @@ struct pg_answers {
 };
 
 struct pg_link_events {
-    void (*opened)(void *context);
+    void (*opened)(void *context); /* may be NULL */
     /* No connection, or not any more: by then the link is down. */
     void (*down)(void *context, enum pg_failure failure, const char *text);
     void (*answered)(void *context, const struct pg_answers *answers);
@@ -45,7 +45,7 @@ struct pg_watch;
 /* The caller's memory; it must outlive what is counted in `lives`. */
 struct pg_link {
     uv_loop_t *loop;
-    struct pg_lives *lives;
+    struct store_lives *lives;
     const struct pg_link_events *events;
     void *context;
 
@@ -61,11 +61,11 @@ struct pg_link {
     char last_state[PG_SQLSTATE];
 };
 
-void pg_link_init(struct pg_link *link, uv_loop_t *loop, struct pg_lives *lives,
+void pg_link_init(struct pg_link *link, uv_loop_t *loop, struct store_lives *lives,
                   const struct pg_link_events *events, void *context);
-/* Starts to connect. False: `text` says why not. `names` and `values` as for libpq. */
+/* Starts to connect. False: `failure` and `text` say why not. `names` and `values` as for libpq. */
 bool pg_link_open(struct pg_link *link, const char *const *names, const char *const *values,
-                  char text[PG_TEXT]);
+                  enum pg_failure *failure, char text[PG_TEXT]);
 /* The link must be ready. False: it is broken, to be dropped; no event comes. */
 bool pg_link_send(struct pg_link *link, const char *sql);
 /* Ends the session, without an event. Nothing if it is down. */

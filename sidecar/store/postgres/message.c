@@ -4,6 +4,20 @@
 
 #include <string.h>
 
+/* What a request wanted when it came: an earlier one, whose time was over, may have got the lock
+ * since. Locking again would stack, and a lock given back once would still be there. */
+static enum pg_lock_work work_now(const struct pg_seat *seat) {
+    const struct pg_op *op = &seat->op;
+    bool released = op->type == STORE_RELEASED && op->lock_work == PG_LOOK;
+    if (!seat->grant.held || (op->lock_work != PG_TRY && !released)) {
+        return op->lock_work;
+    }
+    if (!pg_same_nonce(seat->grant.nonce, op->request.nonce)) {
+        return PG_LOOK;
+    }
+    return released ? PG_UNLOCK : PG_PROBE;
+}
+
 /* Works through the seats that wait; what they want decides on the statements. */
 void pg_message_collect(struct pg_session *session) {
     struct pg_store *store = session->store;
@@ -13,7 +27,7 @@ void pg_message_collect(struct pg_session *session) {
         if (op->stage == PG_STAGE_LOCK) {
             struct pg_entry *entry = &session->entries[session->entry_count++];
             entry->seat = i;
-            entry->work = op->lock_work;
+            entry->work = work_now(&store->seats[i]);
             memcpy(entry->nonce, op->request.nonce, NONCE_BYTES);
             op->stage = PG_STAGE_LOCKING;
         }

@@ -25,12 +25,14 @@ enum pg_row_work { PG_ROW_MINT, PG_ROW_RAISE, PG_ROW_MARK, PG_ROW_BEAT, PG_ROW_R
 /* What is held on the lock connection. */
 struct pg_grant {
     bool held;
-    bool minted; /* and its token is committed */
+    bool minted;      /* and its token is committed */
+    bool synchronous; /* a standby confirmed what was written last */
     unsigned char nonce[NONCE_BYTES];
     uint64_t token;
     enum prior prior;
     enum prior_doubt doubt;
     int64_t longest_ttl_ns;
+    int64_t granted_ms; /* by the server's clock */
 };
 
 struct pg_op {
@@ -50,6 +52,7 @@ struct pg_seat {
     struct pg_name name;
     struct pg_grant grant;
     struct pg_op op;
+    bool unmarked;   /* a mark of this grant failed: the lock goes back without one */
     int foreign_pid; /* a holder that is no sidecar, as far as can be seen */
     int64_t foreign_since_ns;
 };
@@ -93,13 +96,14 @@ struct pg_rows {
     bool abandoned;           /* its request has been answered */
     struct pg_cancel *cancel; /* one that is under way */
     int64_t since_ns;         /* BOOTTIME of what is waited for: connecting, an answer, more work */
+    char text[PG_TEXT];       /* why the last attempt to connect failed; empty: it did not */
 };
 
 struct pg_store {
     struct store base;
     struct store_setup setup;
     struct pg_plan plan;
-    struct pg_lives lives;
+    struct store_lives lives;
     struct pg_seat *seats;
     struct pg_session *sessions;
     size_t session_count;
@@ -165,6 +169,9 @@ void pg_op_to_lock(struct pg_op *op, enum pg_lock_work work);
 void pg_op_to_row(struct pg_op *op, enum pg_row_work work);
 /* The lock goes back before the request is answered: who could not get a token keeps nothing. */
 void pg_op_give_up(struct pg_op *op, const char *text);
+/* A mark that could not be written is not tried again while the lock is held: the lock goes back.
+ */
+void pg_flow_unmarked(struct pg_store *store, size_t i, const char *why);
 /* Whether the row is still of this seat's grant. */
 bool pg_seat_row_is_ours(const struct pg_seat *seat, const char *nonce, const char *token);
 
@@ -172,6 +179,7 @@ bool pg_seat_row_is_ours(const struct pg_seat *seat, const char *nonce, const ch
 void pg_message_collect(struct pg_session *session);
 void pg_message_write(struct pg_session *session, struct pg_sql *sql);
 
+bool pg_same_nonce(const unsigned char *a, const unsigned char *b);
 void pg_nonce_text(const unsigned char nonce[NONCE_BYTES], char text[2 * NONCE_BYTES + 1]);
 
 #endif

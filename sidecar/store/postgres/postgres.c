@@ -60,9 +60,20 @@ void pg_store_doubt(struct pg_store *store, size_t seat, enum election_reason re
     event.reply.expires_in_ns = -1;
     (void)snprintf(event.text, sizeof event.text, "%s", text);
     op->stage = PG_STAGE_NONE;
-    store->setup.status->up = false;
+    /* A refusal is an answer: it is one election's trouble, not the store's. */
+    store->setup.status->up = reason == REASON_STORE_REFUSED && pg_session_of(store, seat)->up;
     set_problem(store, reason == REASON_STORE_REFUSED ? seat : store->setup.election_count, text);
     store->setup.on_event(store->setup.context, &event);
+}
+
+/* What is known of why a request got no answer. */
+static const char *why_late(const struct pg_store *store, const struct pg_op *op,
+                            const struct pg_session *session) {
+    if (!session->up && session->text[0] != '\0') {
+        return session->text;
+    }
+    bool row = op->stage == PG_STAGE_ROW && store->rows.text[0] != '\0';
+    return row ? store->rows.text : "no answer in time";
 }
 
 static void expire_ops(struct pg_store *store, int64_t now_ns) {
@@ -72,20 +83,23 @@ static void expire_ops(struct pg_store *store, int64_t now_ns) {
         if (op->stage == PG_STAGE_NONE || op->deadline_ns > now_ns) {
             continue;
         }
-        bool known = !session->up && session->text[0] != '\0';
-        bool told = op->row_work == PG_ROW_TELL &&
-                    (op->stage == PG_STAGE_ROW || op->stage == PG_STAGE_ROWING);
+        bool refused = !session->up && session->text[0] != '\0' && session->refused;
+        bool in_row = op->stage == PG_STAGE_ROW || op->stage == PG_STAGE_ROWING;
+        bool told = in_row && op->row_work == PG_ROW_TELL;
+        char text[PG_TEXT];
+        pg_text(text, sizeof text, why_late(store, op, session));
         pg_rows_abandon(store, i);
+        if (in_row && op->row_work == PG_ROW_MARK) {
+            pg_flow_unmarked(store, i, text);
+        }
         if (told) {
             struct pg_answers none = {.failed = true};
             pg_flow_rowed(store, i, PG_ROW_TELL, &none); /* the lock is back, that is a yes */
         } else if (op->failing) {
             pg_store_doubt(store, i, REASON_STORE_REFUSED, op->text);
         } else {
-            pg_store_doubt(store, i,
-                           known && session->refused ? REASON_STORE_REFUSED
-                                                     : REASON_STORE_UNREACHABLE,
-                           known ? session->text : "no answer in time");
+            pg_store_doubt(store, i, refused ? REASON_STORE_REFUSED : REASON_STORE_UNREACHABLE,
+                           text);
         }
     }
 }
@@ -214,7 +228,7 @@ static void on_empty(void *context) {
 
 static void on_timer_closed(uv_handle_t *handle) {
     struct pg_store *store = handle->data;
-    pg_lives_end(&store->lives);
+    store_lives_end(&store->lives);
 }
 
 static void postgres_close(struct store *base, void (*closed)(void *context), void *context) {
@@ -262,7 +276,7 @@ static struct store *postgres_open(const struct store_setup *setup, struct error
     }
     (void)uv_timer_init(setup->loop, &store->timer); /* cannot fail */
     store->timer.data = store;
-    pg_lives_begin(&store->lives);
+    store_lives_begin(&store->lives);
     return &store->base;
 }
 

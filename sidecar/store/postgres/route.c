@@ -12,13 +12,13 @@
 struct pg_lookup {
     uv_getaddrinfo_t request;
     struct pg_route *route;
-    struct pg_lives *lives;
+    struct store_lives *lives;
     size_t host;
     bool wanted;
 };
 
-void pg_route_init(struct pg_route *route, uv_loop_t *loop, struct pg_lives *lives, const char *url,
-                   const char *identity) {
+void pg_route_init(struct pg_route *route, uv_loop_t *loop, struct store_lives *lives,
+                   const char *url, const char *identity) {
     memset(route, 0, sizeof *route);
     route->loop = loop;
     route->lives = lives;
@@ -58,12 +58,12 @@ static void on_found(uv_getaddrinfo_t *request, int status, struct addrinfo *lis
         }
     }
     uv_freeaddrinfo(list);
-    struct pg_lives *lives = lookup->lives;
+    struct store_lives *lives = lookup->lives;
     free(lookup);
     if (wanted) {
         route->found(route->context);
     }
-    pg_lives_end(lives);
+    store_lives_end(lives);
 }
 
 static bool look_up(struct pg_route *route, const char *name) {
@@ -90,7 +90,7 @@ static bool look_up(struct pg_route *route, const char *name) {
         return false;
     }
     route->lookup = lookup;
-    pg_lives_begin(route->lives);
+    store_lives_begin(route->lives);
     return true;
 }
 
@@ -129,7 +129,8 @@ enum pg_route_next pg_route_next(struct pg_route *route) {
     }
 }
 
-bool pg_route_open(const struct pg_route *route, struct pg_link *link, char text[PG_TEXT]) {
+bool pg_route_open(const struct pg_route *route, struct pg_link *link, enum pg_failure *failure,
+                   char text[PG_TEXT]) {
     /* What stands before the URL (dbname) is a default, what stands after it wins. */
     const char *names[16];
     const char *values[16];
@@ -154,7 +155,7 @@ bool pg_route_open(const struct pg_route *route, struct pg_link *link, char text
     values[count++] = route->target.hosts[route->host].port;
     names[count] = NULL;
     values[count] = NULL;
-    return pg_link_open(link, names, values, text);
+    return pg_link_open(link, names, values, failure, text);
 }
 
 void pg_route_text(const struct pg_route *route, char *text, size_t size) {

@@ -14,7 +14,7 @@ struct pg_lookup;
 
 struct pg_route {
     uv_loop_t *loop;
-    struct pg_lives *lives;
+    struct store_lives *lives;
     const char *url;
     const char *identity;
     void (*found)(void *context); /* after pg_route_next() said PG_ROUTE_LATER */
@@ -33,14 +33,15 @@ struct pg_route {
 
 enum pg_route_next { PG_ROUTE_READY, PG_ROUTE_LATER, PG_ROUTE_END };
 
-void pg_route_init(struct pg_route *route, uv_loop_t *loop, struct pg_lives *lives, const char *url,
-                   const char *identity);
+void pg_route_init(struct pg_route *route, uv_loop_t *loop, struct store_lives *lives,
+                   const char *url, const char *identity);
 /* Begins a round. False: `text` says why. */
 bool pg_route_begin(struct pg_route *route, char text[PG_TEXT]);
 /* The next address; LATER: `found` will be called, then ask again. */
 enum pg_route_next pg_route_next(struct pg_route *route);
 /* Opens a connection to the address that is used. */
-bool pg_route_open(const struct pg_route *route, struct pg_link *link, char text[PG_TEXT]);
+bool pg_route_open(const struct pg_route *route, struct pg_link *link, enum pg_failure *failure,
+                   char text[PG_TEXT]);
 /* "db.example:5432", for people. */
 void pg_route_text(const struct pg_route *route, char *text, size_t size);
 /* `found` is not called any more. */

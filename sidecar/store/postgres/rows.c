@@ -31,8 +31,21 @@ static void doubt_all(struct pg_store *store, enum pg_failure failure, const cha
     }
 }
 
+/* What the answers led to: more for this connection, or a lock that goes back. */
+static void go_on(struct pg_store *store) {
+    if (store->lives.closing) {
+        return;
+    }
+    pg_rows_pump(store);
+    for (size_t i = 0; i < store->session_count; i++) {
+        pg_session_pump(&store->sessions[i]);
+    }
+    pg_store_arm(store);
+}
+
 static void on_opened(void *context) {
     struct pg_store *store = context;
+    store->rows.text[0] = '\0';
     store->rows.since_ns = clock_now().boot_ns;
     pg_rows_pump(store);
     pg_store_arm(store);
@@ -41,12 +54,10 @@ static void on_opened(void *context) {
 static void on_down(void *context, enum pg_failure failure, const char *text) {
     struct pg_store *store = context;
     bool idle = !store->rows.busy;
+    pg_text(store->rows.text, sizeof store->rows.text, text);
     drop(store);
-    doubt_all(store, failure, text, idle);
-    if (!store->lives.closing) {
-        pg_rows_pump(store);
-        pg_store_arm(store);
-    }
+    doubt_all(store, failure, store->rows.text, idle);
+    go_on(store);
 }
 
 static void on_answered(void *context, const struct pg_answers *answers) {
@@ -70,13 +81,7 @@ static void on_answered(void *context, const struct pg_answers *answers) {
     if (!abandoned && store->seats[seat].op.stage == PG_STAGE_ROWING) {
         pg_flow_rowed(store, seat, work, answers);
     }
-    if (!store->lives.closing) {
-        pg_rows_pump(store);
-        for (size_t i = 0; i < store->session_count; i++) {
-            pg_session_pump(&store->sessions[i]);
-        }
-        pg_store_arm(store);
-    }
+    go_on(store);
 }
 
 static const struct pg_link_events link_events = {on_opened, on_down, on_answered, NULL};
@@ -149,9 +154,9 @@ void pg_rows_pump(struct pg_store *store) {
     if (rows->link.state == PG_LINK_READY) {
         send_for(store, seat);
     } else if (rows->link.state == PG_LINK_DOWN) {
-        char text[PG_TEXT];
+        enum pg_failure failure;
         rows->since_ns = clock_now().boot_ns;
-        if (!pg_route_open(&pg_session_of(store, seat)->route, &rows->link, text)) {
+        if (!pg_route_open(&pg_session_of(store, seat)->route, &rows->link, &failure, rows->text)) {
             rows->since_ns = 1;
         }
     }
@@ -197,7 +202,9 @@ void pg_rows_expire(struct pg_store *store, int64_t now_ns) {
     }
     drop(store);
     if (!idle) {
-        doubt_all(store, PG_FAILURE_LOST, "no second connection, or no answer on it", !busy);
+        bool known = !busy && rows->text[0] != '\0';
+        doubt_all(store, PG_FAILURE_LOST,
+                  known ? rows->text : "no second connection, or no answer on it", !busy);
     }
 }
 

@@ -204,10 +204,6 @@ static void on_answered(void *context, const struct pg_answers *answers) {
     }
 }
 
-static void on_opened_never(void *context) {
-    (void)context; /* the gate has seen it */
-}
-
 static void on_notified(void *context, const char *payload) {
     const struct pg_session *session = context;
     struct pg_store *store = session->store;
@@ -223,8 +219,7 @@ static void on_notified(void *context, const char *payload) {
     }
 }
 
-static const struct pg_link_events link_events = {on_opened_never, on_down, on_answered,
-                                                  on_notified};
+static const struct pg_link_events link_events = {NULL, on_down, on_answered, on_notified};
 
 static void on_gate_opened(void *context, const struct pg_place *place) {
     struct pg_session *session = context;
@@ -240,6 +235,7 @@ static void on_gate_opened(void *context, const struct pg_place *place) {
         store->setup.status->reconnects++;
     }
     store->connected_before = true;
+    store->setup.status->up = true;
     log_event(LOG_INFO, "store-connected", LOG_TEXT("server", place->identity),
               LOG_NUMBER("backend", place->pid));
     pg_session_pump(session);

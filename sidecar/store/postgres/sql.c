@@ -84,7 +84,7 @@ void pg_plan_finish(struct pg_plan *plan) {
 }
 
 /* Who the server is. A restart, a promotion and another cluster are each another server. */
-static const char identity[] =
+const char pg_identity_sql[] =
     "CASE WHEN pg_catalog.pg_is_in_recovery() THEN '' ELSE pg_catalog.concat_ws('/',"
     " (SELECT system_identifier FROM pg_catalog.pg_control_system()),"
     " pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8),"
@@ -108,7 +108,7 @@ void pg_sql_facts(struct pg_sql *sql) {
                " (SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks WHERE locktype"
                " OPERATOR(pg_catalog.=) 'advisory' AND pid OPERATOR(pg_catalog.=)"
                " pg_catalog.pg_backend_pid()) AS held, current_user AS role;",
-               backend, identity);
+               backend, pg_identity_sql);
 }
 
 void pg_sql_table(struct pg_sql *sql, const struct pg_plan *plan) {
@@ -185,13 +185,18 @@ void pg_sql_unlock(struct pg_sql *sql, const struct pg_name *name, size_t i, boo
                first ? "" : " UNION ALL ", i, name->key.text);
 }
 
+/* Never a second time: locks stack. What is held shows as NULL. */
 void pg_sql_try(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_name *name,
                 size_t i, bool first) {
     pg_sql_add(sql,
-               "%sSELECT %zu AS tried, CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN"
-               " pg_catalog.pg_try_advisory_%slock(%s) END AS yes",
-               first ? "" : " UNION ALL ", i, plan->options->transaction ? "xact_" : "",
-               name->key.text);
+               "%sSELECT %zu AS tried, CASE WHEN NOT pg_is_in_recovery() AND NOT EXISTS (SELECT"
+               " FROM own WHERE classid = %" PRIu32 "::oid AND objid = %" PRIu32
+               "::oid AND objsubid = %u) THEN pg_try_advisory_%slock(%s) END AS yes",
+               first ? "WITH own AS MATERIALIZED (SELECT classid, objid, objsubid FROM pg_locks"
+                       " WHERE locktype = 'advisory' AND pid = pg_backend_pid()) "
+                     : " UNION ALL ",
+               i, name->key.classid, name->key.objid, name->key.objsubid,
+               plan->options->transaction ? "xact_" : "", name->key.text);
 }
 
 void pg_sql_end(struct pg_sql *sql) {
@@ -203,7 +208,7 @@ void pg_sql_fact(struct pg_sql *sql, const char *nonce) {
                "SELECT '%s' AS fact, %s AS backend, pg_catalog.pg_is_in_recovery() AS recovery,"
                " %s AS identity, (SELECT pg_catalog.count(*) FROM"
                " pg_catalog.pg_stat_get_wal_senders()) AS standbys;",
-               nonce, backend, identity);
+               nonce, backend, pg_identity_sql);
 }
 
 void pg_sql_keys_begin(struct pg_sql *sql) {
@@ -234,7 +239,8 @@ void pg_sql_keys_end(struct pg_sql *sql, const struct pg_plan *plan, const char 
                database);
     if (rows) {
         pg_sql_add(sql, ", e.namespace, e.name, e.token, e.holder, e.nonce, e.longest_ttl_ms,"
-                        " e.backend");
+                        " e.backend, CASE WHEN isfinite(e.granted) THEN"
+                        " floor(extract(epoch FROM e.granted) * 1000)::int8 END AS granted_ms");
     }
     pg_sql_add(sql, " FROM k JOIN h ON h.i = k.i");
     if (rows) {

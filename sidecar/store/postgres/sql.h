@@ -19,6 +19,9 @@ void pg_sql_add(struct pg_sql *sql, const char *format, ...) __attribute__((form
 void pg_sql_literal(struct pg_sql *sql, const char *text); /* in any setting of the server */
 void pg_sql_identifier(struct pg_sql *sql, const char *name);
 
+/* Who the server is: an expression. */
+extern const char pg_identity_sql[];
+
 /* deploy/sql/gavel_election.sql, brought in by the build. */
 extern const char pg_table_sql[];
 
@@ -76,8 +79,9 @@ void pg_sql_keys_end(struct pg_sql *sql, const struct pg_plan *plan, const char 
                      bool rows);
 
 /* On the row connection: each is one message and one transaction. The first column tells what it
- * is: minted(token, prior, longest), raised(token), marked, beaten(standbys, commit), and
- * row(namespace, name, token, nonce, held, here) as it stands after that. */
+ * is: minted(prior, longest_ttl_ms, granted_ms), raised, marked, beaten, and
+ * row(name, token, nonce, held, here) as it stands after that. What was written comes with
+ * `standbys` and `commit`, whether a standby confirms it; alone too, with --pg-synchronous. */
 struct pg_row_job {
     const struct pg_name *name;
     const struct pg_place *place; /* the lock connection's */

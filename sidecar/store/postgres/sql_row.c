@@ -8,9 +8,13 @@
 
 /* The statements of the row connection: the token rule, the clean mark, probes that write. */
 
-/* A role's default of synchronous_commit = off would let a crash forge token and mark. */
-/* A wait for the row ends before the request's time does, so that the lock can still be given
- * back; a process of the server that is slow the first time may end its work. */
+/* Whether a standby confirms what the statement writes. */
+#define STANDBYS "current_setting('synchronous_standby_names') <> ''"
+#define RETURNED_STANDBYS STANDBYS " AS standbys, current_setting('synchronous_commit') AS commit"
+
+/* A role's default of synchronous_commit = off would let a crash forge token and mark. A wait for
+ * the row ends before the request's time does, so that the lock can still be given back; a process
+ * of the server that is slow the first time may end its work. */
 static void begin(struct pg_sql *sql, const struct pg_plan *plan) {
     pg_sql_add(sql,
                "BEGIN ISOLATION LEVEL READ COMMITTED;"
@@ -23,12 +27,6 @@ static void begin(struct pg_sql *sql, const struct pg_plan *plan) {
                " 'remote_apply' ELSE 'on' END, true);",
                plan->attempt_ms / 2, plan->attempt_ms + STATEMENT_MORE_MS, plan->lease_ms);
 }
-
-/* Who the server is; the same as in sql.c, with pg_catalog in the path by now. */
-static const char identity[] =
-    "concat_ws('/', (SELECT system_identifier FROM pg_control_system()),"
-    " substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),"
-    " to_char(timezone('UTC', pg_postmaster_start_time()), 'YYYYMMDDHH24MISSUS'))";
 
 static void add_key(struct pg_sql *sql, const struct pg_key *key) {
     pg_sql_add(sql,
@@ -48,7 +46,7 @@ static void add_held(struct pg_sql *sql, const struct pg_row_job *job) {
 }
 
 static void add_here(struct pg_sql *sql, const char *server) {
-    pg_sql_add(sql, "%s = ", identity);
+    pg_sql_add(sql, "%s = ", pg_identity_sql);
     pg_sql_literal(sql, server);
 }
 
@@ -66,6 +64,9 @@ static void add_least_token(struct pg_sql *sql, const struct pg_plan *plan,
 }
 
 static void end(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_row_job *job) {
+    if (plan->options->synchronous) {
+        pg_sql_add(sql, "SELECT " RETURNED_STANDBYS ";");
+    }
     pg_sql_add(sql, "SELECT namespace AS row, name, token, nonce, ");
     add_held(sql, job);
     pg_sql_add(sql, " AS held, ");
@@ -99,7 +100,10 @@ void pg_sql_mint(struct pg_sql *sql, const struct pg_plan *plan, const struct pg
     add_here(sql, job->place->identity);
     pg_sql_add(sql, " AND ");
     add_held(sql, job);
-    /* How the grant before ended is kept with this one: a retry of it is told the same. */
+    /* A token that no standby has would be written again and again, and the mark be lost. */
+    pg_sql_add(sql, "%s", plan->options->synchronous ? " AND " STANDBYS : "");
+    /* How the grant before ended is kept with this one: a retry of it is told the same. A table
+     * that somebody made by hand may have NULLs, and they prove nothing. */
     pg_sql_add(sql,
                " ON CONFLICT (lock_classid, lock_objid, lock_objsubid) DO UPDATE SET"
                " token = greatest(e.token + 1, excluded.token), holder = excluded.holder,"
@@ -108,14 +112,16 @@ void pg_sql_mint(struct pg_sql *sql, const struct pg_plan *plan, const struct pg
                " e.token >= %" PRIu64 " AND e.nonce <> excluded.nonce THEN excluded.ttl_ms"
                " ELSE greatest(e.longest_ttl_ms, excluded.ttl_ms) END,"
                " granted = excluded.granted, seen = excluded.seen, clean = false,"
-               " prior = CASE WHEN e.token < %" PRIu64 " THEN 'token-behind'"
-               " WHEN e.server <> excluded.server THEN 'other-server'"
+               " prior = CASE WHEN (e.token >= %" PRIu64 ") IS NOT TRUE THEN 'token-behind'"
+               " WHEN e.server IS DISTINCT FROM excluded.server THEN 'other-server'"
                " WHEN e.nonce = excluded.nonce THEN e.prior"
-               " WHEN NOT e.clean THEN 'unclean' ELSE 'clean' END,"
+               " WHEN e.clean IS NOT TRUE THEN 'unclean' ELSE 'clean' END,"
                " server = excluded.server"
                " WHERE e.namespace = excluded.namespace AND e.name = excluded.name AND"
                " greatest(e.token + 1, excluded.token) <= %" PRIu64
-               " RETURNING token AS minted, prior, longest_ttl_ms;",
+               " RETURNING token AS minted, prior, longest_ttl_ms,"
+               " floor(extract(epoch FROM granted) * 1000)::int8 AS granted_ms, " RETURNED_STANDBYS
+               ";",
                job->seen_token, job->seen_token, TOKEN_MAX);
     end(sql, plan, job);
 }
@@ -134,7 +140,7 @@ void pg_sql_raise(struct pg_sql *sql, const struct pg_plan *plan, const struct p
     add_here(sql, job->place->identity);
     pg_sql_add(sql, " AND ");
     add_held(sql, job);
-    pg_sql_add(sql, " RETURNING e.token AS raised;");
+    pg_sql_add(sql, " RETURNING e.token AS raised, " RETURNED_STANDBYS ";");
     end(sql, plan, job);
 }
 
@@ -160,8 +166,7 @@ void pg_sql_beat(struct pg_sql *sql, const struct pg_plan *plan, const struct pg
     add_here(sql, job->place->identity);
     pg_sql_add(sql, " AND ");
     add_held(sql, job);
-    pg_sql_add(sql, " RETURNING current_setting('synchronous_standby_names') <> '' AS beaten,"
-                    " current_setting('synchronous_commit') AS commit;");
+    pg_sql_add(sql, " RETURNING true AS beaten, " RETURNED_STANDBYS ";");
     end(sql, plan, job);
 }
 

@@ -123,9 +123,11 @@ static bool passfile_is_good(const char *path, char text[PG_TEXT]) {
 
 bool pg_target_read(const char *url, struct pg_target *target, char text[PG_TEXT]) {
     /* A connection that cannot start, but knows of the service file and the environment: it is
-     * refused for its sslmode, before it would do anything. */
-    const char *const names[] = {"dbname", "password", "sslmode", NULL};
-    const char *const values[] = {url, "-", "-", NULL};
+     * refused for its sslmode, before it would do anything. A database that nobody names is called
+     * like the user, who is nobody here. */
+    static const char nobody[] = "\1";
+    const char *const names[] = {"dbname", "password", "sslmode", "user", NULL};
+    const char *const values[] = {url, "-", "-", nobody, NULL};
     char *why = NULL;
     PQconninfoOption *given = PQconninfoParse(url, &why);
     PGconn *reader = PQconnectStartParams(names, values, 1);
@@ -137,6 +139,11 @@ bool pg_target_read(const char *url, struct pg_target *target, char text[PG_TEXT
                 value_of(given, "service")[0] != '\0'
                     ? "no such service, or it names no host (pg_service.conf)"
                     : "the URL names no host");
+        good = false;
+    } else if (strcmp(value_of(all, "dbname"), nobody) == 0) {
+        pg_text(text, PG_TEXT,
+                "the service names no database, and locks are a database's own: add dbname to it "
+                "(pg_service.conf)");
         good = false;
     }
     bool has_password = value_of(given, "password")[0] != '\0' || getenv("PGPASSWORD") != NULL;

@@ -96,6 +96,7 @@ static enum redis_link_taken on_answer(void *context, size_t op, struct instant 
     event.reply.warnings |=
         store->link.warnings |
         redis_replicas_warnings(&store->replicas, redis_answer_replicas(answer));
+    event.reply.safety = redis_replicas_safety(&store->replicas);
     memcpy(store->server, event.reply.server, sizeof store->server);
     watch_clock(store, &event.reply);
     if (event.reply.outcome == OUTCOME_YES && event.type != STORE_RELEASED &&

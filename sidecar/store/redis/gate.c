@@ -259,7 +259,7 @@ void redis_gate_init(struct redis_gate *gate, const struct redis_gate_setup *set
     gate->setup = *setup;
     (void)uv_timer_init(setup->loop, &gate->timer); /* cannot fail */
     gate->timer.data = gate;
-    redis_lives_begin(setup->lives);
+    store_lives_begin(setup->lives);
 }
 
 void redis_gate_distrust_secrets(struct redis_gate *gate) {
@@ -285,7 +285,7 @@ void redis_gate_start(struct redis_gate *gate, int64_t budget_ns) {
 
 static void on_timer_closed(uv_handle_t *handle) {
     struct redis_gate *gate = handle->data;
-    redis_lives_end(gate->setup.lives);
+    store_lives_end(gate->setup.lives);
 }
 
 void redis_gate_close(struct redis_gate *gate) {

@@ -13,7 +13,7 @@ struct redis_gate_setup {
     const struct store_secrets *secrets; /* may be NULL; read at each connect, they win */
     const struct redis_tls *tls;         /* NULL: the URL does not ask for TLS */
     struct redis_resolver *resolver;
-    struct redis_lives *lives;
+    struct store_lives *lives;
     bool requests; /* for requests: SELECT and ROLE too */
     bool sentinel; /* to a Sentinel, to ask where the master is */
     /* Never called before redis_gate_start() returns. The stream is the callee's. */

@@ -327,7 +327,7 @@ void redis_link_init(struct redis_link *link, const struct redis_link_setup *set
     redis_route_init(&link->route, &link->setup.gate, setup->sentinels);
     (void)uv_timer_init(setup->gate.loop, &link->timer);
     link->timer.data = link;
-    redis_lives_begin(setup->gate.lives);
+    store_lives_begin(setup->gate.lives);
 }
 
 void redis_link_finish(struct redis_link *link) {
@@ -379,7 +379,7 @@ void redis_link_move(struct redis_link *link, const char *why) {
 
 static void on_timer_closed(uv_handle_t *handle) {
     struct redis_link *link = handle->data;
-    redis_lives_end(link->setup.gate.lives);
+    store_lives_end(link->setup.gate.lives);
 }
 
 void redis_link_close(struct redis_link *link) {

@@ -21,7 +21,7 @@ struct redis_store {
     struct store_setup setup;
     struct redis_url url;
     struct redis_tls *tls; /* NULL: plain */
-    struct redis_lives lives;
+    struct store_lives lives;
     struct redis_resolver resolver;   /* of the URL's server ... */
     struct redis_sentinels sentinels; /* ... or else those who know where it is */
     struct redis_watcher watcher;     /* of the Sentinels; only with them */

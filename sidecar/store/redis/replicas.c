@@ -1,7 +1,5 @@
 #include "store/redis/replicas.h"
 
-#include "election/reply.h"
-
 void redis_replicas_heard(struct redis_replicas *replicas, unsigned count) {
     if (count > replicas->most) {
         replicas->most = count;
@@ -19,4 +17,11 @@ uint32_t redis_replicas_warnings(struct redis_replicas *replicas, unsigned attac
         warnings |= WARNING_OVERLAP_POSSIBLE;
     }
     return warnings;
+}
+
+enum failover_safety redis_replicas_safety(const struct redis_replicas *replicas) {
+    if (replicas->wanted > 0) {
+        return FAILOVER_ACKNOWLEDGED;
+    }
+    return replicas->most > 0 ? FAILOVER_ASYNCHRONOUS : FAILOVER_NONE;
 }

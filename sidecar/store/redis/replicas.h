@@ -1,6 +1,8 @@
 #ifndef GAVEL_STORE_REDIS_REPLICAS_H
 #define GAVEL_STORE_REDIS_REPLICAS_H
 
+#include "election/reply.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,5 +19,7 @@ struct redis_replicas {
 void redis_replicas_heard(struct redis_replicas *replicas, unsigned count);
 /* The warnings (enum warning) of a reply from a master with `attached` replicas. */
 uint32_t redis_replicas_warnings(struct redis_replicas *replicas, unsigned attached);
+/* What a failover can cost, by all that has been heard. */
+enum failover_safety redis_replicas_safety(const struct redis_replicas *replicas);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 void redis_resolver_init(struct redis_resolver *resolver, uv_loop_t *loop,
-                         struct redis_lives *lives, const char *host, uint16_t port) {
+                         struct store_lives *lives, const char *host, uint16_t port) {
     memset(resolver, 0, sizeof *resolver);
     resolver->loop = loop;
     resolver->lives = lives;
@@ -63,7 +63,7 @@ static bool look_up(struct redis_resolver *resolver, const char **why) {
         return false;
     }
     resolver->busy = true;
-    redis_lives_begin(resolver->lives);
+    store_lives_begin(resolver->lives);
     return true;
 }
 
@@ -104,7 +104,7 @@ static void on_found(uv_getaddrinfo_t *request, int status, struct addrinfo *fou
     } else if (!look_up(resolver, &why)) {
         answer(resolver, NULL, why);
     }
-    redis_lives_end(resolver->lives);
+    store_lives_end(resolver->lives);
 }
 
 bool redis_resolver_ask(struct redis_resolver *resolver,

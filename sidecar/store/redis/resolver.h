@@ -1,7 +1,7 @@
 #ifndef GAVEL_STORE_REDIS_RESOLVER_H
 #define GAVEL_STORE_REDIS_RESOLVER_H
 
-#include "store/redis/lives.h"
+#include "store/lives.h"
 #include "store/redis/url.h"
 
 #include <stdint.h>
@@ -23,7 +23,7 @@ struct redis_addresses {
 struct redis_resolver {
     uv_getaddrinfo_t request;
     uv_loop_t *loop;
-    struct redis_lives *lives;
+    struct store_lives *lives;
     char host[REDIS_HOST_MAX + 1];
     uint16_t port;
     bool busy;
@@ -36,7 +36,7 @@ struct redis_resolver {
 };
 
 void redis_resolver_init(struct redis_resolver *resolver, uv_loop_t *loop,
-                         struct redis_lives *lives, const char *host, uint16_t port);
+                         struct store_lives *lives, const char *host, uint16_t port);
 
 /* Another name from now on. Whoever waits for the one before gets the answer for this one. */
 void redis_resolver_point(struct redis_resolver *resolver, const char *host, uint16_t port);

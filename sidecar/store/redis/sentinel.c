@@ -102,7 +102,7 @@ bool redis_master_has_moved(const struct redis_master *used, const struct redis_
 }
 
 void redis_sentinels_init(struct redis_sentinels *sentinels, const struct redis_url *url,
-                          uv_loop_t *loop, struct redis_lives *lives) {
+                          uv_loop_t *loop, struct store_lives *lives) {
     memset(sentinels, 0, sizeof *sentinels);
     sentinels->url = url;
     for (size_t i = 0; i < url->sentinel_count; i++) {

@@ -45,7 +45,7 @@ struct redis_sentinels {
 };
 
 void redis_sentinels_init(struct redis_sentinels *sentinels, const struct redis_url *url,
-                          uv_loop_t *loop, struct redis_lives *lives);
+                          uv_loop_t *loop, struct store_lives *lives);
 /* That one has told: keeps the most replicas, and what is newer. */
 void redis_sentinels_learn(struct redis_sentinels *sentinels, const struct redis_master *told);
 /* It was right about the master. */

@@ -29,7 +29,7 @@ struct redis_stream {
     struct redis_reader reader;
     const struct redis_stream_events *events;
     void *context;
-    struct redis_lives *lives;
+    struct store_lives *lives;
     struct redis_tls_session *tls; /* NULL: plain */
     bool connected;
     bool open; /* the owner has been told */
@@ -49,13 +49,13 @@ static const char hung_up[] = "the server closed the connection";
 
 static void on_closed(uv_handle_t *handle) {
     struct redis_stream *stream = handle->data;
-    struct redis_lives *lives = stream->lives;
+    struct store_lives *lives = stream->lives;
     redis_reader_finish(&stream->reader);
     if (stream->tls != NULL) {
         redis_tls_end(stream->tls);
     }
     free(stream);
-    redis_lives_end(lives);
+    store_lives_end(lives);
 }
 
 /* Only what the socket takes at once. */
@@ -218,7 +218,7 @@ static void on_connect(uv_connect_t *request, int status) {
     }
 }
 
-static struct redis_stream *stream_new(struct redis_lives *lives) {
+static struct redis_stream *stream_new(struct store_lives *lives) {
     struct redis_stream *stream = memory_zeroed(1, sizeof *stream);
     stream->lives = lives;
     stream->connect.data = stream;
@@ -250,14 +250,14 @@ static void tune(uv_tcp_t *tcp) {
 }
 
 struct redis_stream *redis_stream_tcp(uv_loop_t *loop, const struct sockaddr *address,
-                                      struct redis_lives *lives, const char **why) {
+                                      struct store_lives *lives, const char **why) {
     struct redis_stream *stream = stream_new(lives);
     int status = uv_tcp_init_ex(loop, &stream->uv.tcp, address->sa_family);
     if (status != 0) {
         *why = uv_strerror(status);
         return stream_drop(stream);
     }
-    redis_lives_begin(lives);
+    store_lives_begin(lives);
     stream->uv.handle.data = stream;
     tune(&stream->uv.tcp);
     status = uv_tcp_connect(&stream->connect, &stream->uv.tcp, address, on_connect);
@@ -270,14 +270,14 @@ struct redis_stream *redis_stream_tcp(uv_loop_t *loop, const struct sockaddr *ad
 }
 
 struct redis_stream *redis_stream_local(uv_loop_t *loop, const char *path,
-                                        struct redis_lives *lives, const char **why) {
+                                        struct store_lives *lives, const char **why) {
     struct redis_stream *stream = stream_new(lives);
     int status = uv_pipe_init(loop, &stream->uv.pipe, 0);
     if (status != 0) {
         *why = uv_strerror(status);
         return stream_drop(stream);
     }
-    redis_lives_begin(lives);
+    store_lives_begin(lives);
     stream->uv.handle.data = stream;
     uv_pipe_connect(&stream->connect, &stream->uv.pipe, path, on_connect);
     return stream;

@@ -1,7 +1,7 @@
 #ifndef GAVEL_STORE_REDIS_STREAM_H
 #define GAVEL_STORE_REDIS_STREAM_H
 
-#include "store/redis/lives.h"
+#include "store/lives.h"
 #include "store/redis/tls.h"
 
 #include <hiredis/hiredis.h>
@@ -25,9 +25,9 @@ struct redis_stream_events {
 
 /* Begin to connect. NULL: it cannot even be tried, *why says why (a static string). */
 struct redis_stream *redis_stream_tcp(uv_loop_t *loop, const struct sockaddr *address,
-                                      struct redis_lives *lives, const char **why);
+                                      struct store_lives *lives, const char **why);
 struct redis_stream *redis_stream_local(uv_loop_t *loop, const char *path,
-                                        struct redis_lives *lives, const char **why);
+                                        struct store_lives *lives, const char **why);
 
 /* From now on every byte goes through the session, which becomes the stream's. Only right after it
  * was made. */

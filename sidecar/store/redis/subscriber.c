@@ -197,7 +197,7 @@ void redis_subscriber_init(struct redis_subscriber *subscriber,
     redis_route_init(&subscriber->route, &subscriber->setup.gate, setup->sentinels);
     (void)uv_timer_init(setup->gate.loop, &subscriber->timer);
     subscriber->timer.data = subscriber;
-    redis_lives_begin(setup->gate.lives);
+    store_lives_begin(setup->gate.lives);
 }
 
 void redis_subscriber_kick(struct redis_subscriber *subscriber, int64_t budget_ns) {
@@ -225,7 +225,7 @@ void redis_subscriber_move(struct redis_subscriber *subscriber) {
 
 static void on_timer_closed(uv_handle_t *handle) {
     struct redis_subscriber *subscriber = handle->data;
-    redis_lives_end(subscriber->setup.gate.lives);
+    store_lives_end(subscriber->setup.gate.lives);
 }
 
 void redis_subscriber_close(struct redis_subscriber *subscriber) {

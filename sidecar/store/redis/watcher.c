@@ -163,7 +163,7 @@ void redis_watcher_init(struct redis_watcher *watcher, const struct redis_watche
     redis_gate_init(&watcher->gate, gate);
     (void)uv_timer_init(gate->loop, &watcher->timer);
     watcher->timer.data = watcher;
-    redis_lives_begin(gate->lives);
+    store_lives_begin(gate->lives);
 }
 
 void redis_watcher_start(struct redis_watcher *watcher) {
@@ -174,7 +174,7 @@ void redis_watcher_start(struct redis_watcher *watcher) {
 
 static void on_timer_closed(uv_handle_t *handle) {
     struct redis_watcher *watcher = handle->data;
-    redis_lives_end(watcher->setup.gate.lives);
+    store_lives_end(watcher->setup.gate.lives);
 }
 
 void redis_watcher_close(struct redis_watcher *watcher) {

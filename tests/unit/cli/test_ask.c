@@ -128,7 +128,7 @@ static const char answer[] =
     "\"follower\",\"leader\":false,\"token\":null,\"valid_for_ms\":0,\"holder\":\"\",\"since\":"
     "\"2026-12-01T20:36:54.879Z\",\"reason\":\"starting\",\"warnings\":[\"even-nodes\","
     "\"overlap-possible\"],\"index\":17,\"store\":\"redis\",\"lock_space\":\"x\",\"mode\":"
-    "\"correctness\",\"new\":{\"a\":[1]}}\n";
+    "\"correctness\",\"holder_since\":null,\"failover_safety\":\"none\",\"new\":{\"a\":[1]}}\n";
 
 static void status_for_people(void **state) {
     struct fake_sidecar *fake = *state;
@@ -142,12 +142,14 @@ static void status_for_people(void **state) {
                                    "token         -\n"
                                    "valid for ms  0\n"
                                    "holder        -\n"
+                                   "holder since  -\n"
                                    "reason        starting\n"
                                    "warnings      even-nodes, overlap-possible\n"
                                    "index         17\n"
                                    "store         redis\n"
                                    "lock space    x\n"
-                                   "mode          correctness\n");
+                                   "mode          correctness\n"
+                                   "failover      none\n");
     assert_int_equal(RUN(fake, "status", "--json", "billing"), 0);
     assert_string_equal(fake->out, answer);
     fake_join(fake);

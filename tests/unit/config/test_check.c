@@ -154,6 +154,28 @@ static void a_short_drain_is_a_warning(void **state) {
     unload(&l);
 }
 
+/* There a lock ends with its connection. */
+static void a_short_drain_frees_postgres_too_early(void **state) {
+    (void)state;
+    struct loaded l;
+    load(&l, WORDS("--store=postgres://h/d", "--election=a", "--drain=1s"), NO_WORDS);
+    assert_good(&l);
+    assert_int_equal(l.report.warnings.count, 1);
+    assert_true(has_line(&l.report.warnings, "as soon as the process has ended"));
+    assert_true(has_line(&l.report.warnings, "--wait"));
+    assert_false(has_line(&l.report.warnings, "lease to run out"));
+    unload(&l);
+    load(&l, WORDS("--store=postgres://h/d", "--election=a", "--drain=1s", "--mode=efficiency"),
+         NO_WORDS);
+    assert_one_error(&l, WORDS("--drain \"1s\"", "PostgreSQL", "2.05s", "none"));
+    unload(&l);
+    load(&l, WORDS("--store=postgres://h/d", "--election=a", "--drain=3s", "--mode=efficiency"),
+         NO_WORDS);
+    assert_good(&l);
+    assert_int_equal(l.report.warnings.count, 0);
+    unload(&l);
+}
+
 static void credentials(void **state) {
     (void)state;
     struct loaded l;
@@ -272,6 +294,7 @@ int main(void) {
         cmocka_unit_test(the_margin_has_a_floor),
         cmocka_unit_test(errors_name_the_variable),
         cmocka_unit_test(a_short_drain_is_a_warning),
+        cmocka_unit_test(a_short_drain_frees_postgres_too_early),
         cmocka_unit_test(credentials),
         cmocka_unit_test(a_password_in_argv_is_a_warning),
         cmocka_unit_test(errors_hide_passwords),

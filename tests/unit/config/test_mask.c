@@ -26,7 +26,17 @@ static void secrets_are_hidden(void **state) {
         {"redlock:redis://:p1@a,redis://b,rediss://u:p2@c",
          "redlock:redis://:***@a,redis://b,rediss://u:***@c"},
         {"postgres://u:p@h/db?sslmode=require&password=x&a=b",
-         "postgres://u:***@h/db?sslmode=require&password=***&a=b"},
+         "postgres://u:***@h/db?sslmode=require&password=***&a=***"},
+        {"postgres://u:@h/db?passwor%64=sekret4&port=5",
+         "postgres://u:***@h/db?passwor%64=***&port=5"},
+        {"postgresql://h/d?%73slpass%77ord=x&sslmod%65=require",
+         "postgresql://h/d?%73slpass%77ord=***&sslmod%65=require"},
+        {"postgres://h/d?p%61ss%77ord=x:y@z", "postgres://h/d?p%61ss%77ord=***:***@z"},
+        {"postgres://h/d?options=-c%20x=y&hosts=a&user",
+         "postgres://h/d?options=***&hosts=***&user"},
+        {"postgres://h/d?dbname=password=x", "postgres://h/d?dbname=password=***"},
+        {"redis://h?p%41ssword=x&b=y", "redis://h?p%41ssword=***&b=y"},
+        {"postgres://h/d?&=&%&%6", "postgres://h/d?&=***&%&%6"},
         {"postgres://h/db?sslPassword=x", "postgres://h/db?sslPassword=***"},
         {"host=h password=x y", "host=h password=***"},
         {"redis:hunter2@host", "redis:***@host"},
@@ -46,7 +56,7 @@ static void secrets_are_hidden(void **state) {
 
 static void any_text_is_survived(void **state) {
     (void)state;
-    static const char parts[][12] = {"://", "@", ":", ",", "password=", "&", "a", "redis"};
+    static const char parts[][12] = {"://", "@", ":", ",", "passwor%64=", "&", "a", "redis"};
     for (unsigned seed = 0; seed < 20000; seed++) {
         char url[128] = "";
         unsigned random = seed * 2654435761U;
@@ -73,6 +83,8 @@ static void credentials_are_found(void **state) {
         {"redis://u:p@host", true, true},
         {"redlock:redis://a,redis://u:p@b", true, true},
         {"postgres://h/d?password=x", false, true},
+        {"postgres://h/d?passwor%64=x", false, true},
+        {"postgres://h/d?a=x", false, false},
         {"local:/var/lib/gavel", false, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

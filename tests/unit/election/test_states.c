@@ -57,6 +57,17 @@ static void warning_names_are_the_stable_ones(void **state) {
     assert_int_equal(WARNING_OVERLAP_POSSIBLE, 1 << (WARNING_COUNT - 1));
 }
 
+static void safety_names_are_the_stable_ones(void **state) {
+    (void)state;
+    static const char *const names[FAILOVER_COUNT] = {NULL, "none", "asynchronous", "acknowledged",
+                                                      "synchronous"};
+    assert_null(failover_safety_name(FAILOVER_UNKNOWN));
+    for (int i = FAILOVER_NONE; i < FAILOVER_COUNT; i++) {
+        assert_string_equal(failover_safety_name((enum failover_safety)i), names[i]);
+    }
+    assert_null(failover_safety_name(FAILOVER_COUNT));
+}
+
 static void every_doubt_has_a_sentence_of_its_own(void **state) {
     (void)state;
     assert_string_equal(prior_doubt_text(DOUBT_NONE), "");
@@ -140,6 +151,7 @@ int main(void) {
         cmocka_unit_test(state_names_are_the_stable_ones),
         cmocka_unit_test(reason_names_are_the_stable_ones),
         cmocka_unit_test(warning_names_are_the_stable_ones),
+        cmocka_unit_test(safety_names_are_the_stable_ones),
         cmocka_unit_test(every_doubt_has_a_sentence_of_its_own),
         cmocka_unit_test(the_table_has_each_legal_change_once),
         cmocka_unit_test(an_illegal_change_ends_the_process),

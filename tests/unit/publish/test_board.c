@@ -143,6 +143,30 @@ static void test_holder(void **state) {
     assert_string_equal(board_holder(&desk->board, entry, &answer), "");
 }
 
+static void test_holder_since(void **state) {
+    struct desk *desk = *state;
+    struct board_entry *entry = &desk->entries[0];
+    entry->view.holder_since_ms = 7;
+    entry->view.granted_ms = 9;
+    entry->view.state = STATE_FOLLOWER;
+    struct answer answer = board_answer(&desk->board, entry);
+    assert_int_equal(board_holder_since_ms(&desk->board, entry, &answer), 0); /* nobody is known */
+    snprintf(entry->view.holder, sizeof entry->view.holder, "pod-b");
+    assert_int_equal(board_holder_since_ms(&desk->board, entry, &answer), 7);
+    static const enum election_state silent[] = {STATE_UNKNOWN, STATE_PENDING, STATE_RESIGNING};
+    for (size_t i = 0; i < sizeof silent / sizeof silent[0]; i++) {
+        entry->view.state = silent[i];
+        answer = board_answer(&desk->board, entry);
+        assert_int_equal(board_holder_since_ms(&desk->board, entry, &answer), 0);
+    }
+    lead(entry, NS_PER_S);
+    answer = board_answer(&desk->board, entry);
+    assert_int_equal(board_holder_since_ms(&desk->board, entry, &answer), 9);
+    entry->view.lease.boot_deadline_ns = 1;
+    answer = board_answer(&desk->board, entry);
+    assert_int_equal(board_holder_since_ms(&desk->board, entry, &answer), 0);
+}
+
 static void expect_json(struct desk *desk, struct board_entry *entry, const char *expected) {
     struct answer answer = board_answer(&desk->board, entry);
     char *json = board_json(&desk->board, entry, &answer);
@@ -156,6 +180,9 @@ static void test_json_of_a_leader(void **state) {
     lead(entry, 60 * NS_PER_S);
     entry->view.since_real_ns = INT64_C(1796157414879) * NS_PER_MS + 999999;
     entry->view.index = 17;
+    entry->view.granted_ms = INT64_C(1796157410001);
+    entry->view.holder_since_ms = 5; /* another's, not shown */
+    entry->view.safety = FAILOVER_SYNCHRONOUS;
     expect_json(desk, entry,
                 "{\"election\":\"billing\",\"namespace\":\"default\",\"identity\":\"pod-a\","
                 "\"state\":\"leader\",\"leader\":true,\"token\":1796157414879,"
@@ -163,7 +190,8 @@ static void test_json_of_a_leader(void **state) {
                 "\"since\":\"2026-12-01T20:36:54.879Z\",\"reason\":\"renewed\",\"warnings\":[],"
                 "\"index\":17,\"store\":\"redis\","
                 "\"lock_space\":\"run-id/0/gavel:{default/0}\",\"mode\":\"correctness\","
-                "\"detail\":\"\"}");
+                "\"detail\":\"\",\"holder_since\":\"2026-12-01T20:36:50.001Z\","
+                "\"failover_safety\":\"synchronous\"}");
 }
 
 static void test_json_of_a_follower(void **state) {
@@ -178,14 +206,15 @@ static void test_json_of_a_follower(void **state) {
     entry->view.since_real_ns = 7 * NS_PER_MS;
     entry->view.index = UINT64_C(9007199254740993);
     snprintf(entry->view.holder, sizeof entry->view.holder, "pod-b");
-    expect_json(
-        desk, entry,
-        "{\"election\":\"mail\",\"namespace\":\"default\",\"identity\":\"pod-a\","
-        "\"state\":\"follower\",\"leader\":false,\"token\":null,\"valid_for_ms\":0,"
-        "\"holder\":\"pod-b\",\"since\":\"1970-01-01T00:00:00.007Z\","
-        "\"reason\":\"held-by-other\",\"warnings\":[\"identity-not-unique\","
-        "\"listener-exposed\",\"overlap-possible\"],\"index\":9007199254740993,"
-        "\"store\":\"redis\",\"lock_space\":\"\",\"mode\":\"correctness\",\"detail\":\"\"}");
+    entry->view.granted_ms = 5; /* ours, not shown */
+    expect_json(desk, entry,
+                "{\"election\":\"mail\",\"namespace\":\"default\",\"identity\":\"pod-a\","
+                "\"state\":\"follower\",\"leader\":false,\"token\":null,\"valid_for_ms\":0,"
+                "\"holder\":\"pod-b\",\"since\":\"1970-01-01T00:00:00.007Z\","
+                "\"reason\":\"held-by-other\",\"warnings\":[\"identity-not-unique\","
+                "\"listener-exposed\",\"overlap-possible\"],\"index\":9007199254740993,"
+                "\"store\":\"redis\",\"lock_space\":\"\",\"mode\":\"correctness\",\"detail\":\"\","
+                "\"holder_since\":null,\"failover_safety\":null}");
 }
 
 static void test_json_is_always_json(void **state) {
@@ -364,6 +393,7 @@ int main(void) {
         TEST(test_answer_looks_at_the_clock),
         TEST(test_doubt_is_told_until_the_core_knows),
         TEST(test_holder),
+        TEST(test_holder_since),
         TEST(test_json_of_a_leader),
         TEST(test_json_of_a_follower),
         TEST(test_json_is_always_json),

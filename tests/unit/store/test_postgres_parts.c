@@ -96,6 +96,34 @@ static void errors_have_classes(void **state) {
     assert_int_equal(pg_failure_of(NULL), PG_FAILURE_LOST);
 }
 
+static void words_have_classes_where_there_is_no_state(void **state) {
+    (void)state;
+    static const struct {
+        const char *words;
+        enum pg_failure failure;
+        const char *fix; /* a part of it */
+    } cases[] = {
+        {"SSL error: certificate verify failed", PG_FAILURE_CONFIG, "sslrootcert"},
+        {"server certificate for \"b\" does not match host name \"a\"", PG_FAILURE_CONFIG,
+         "by the name"},
+        {"server does not support SSL, but SSL was required", PG_FAILURE_CONFIG, "sslmode"},
+        {"channel binding required, but SSL not in use", PG_FAILURE_CONFIG, "TLS"},
+        {"root certificate file \"x\" does not exist", PG_FAILURE_CONFIG, ""},
+        {"SSL error: tlsv1 alert protocol version", PG_FAILURE_CONFIG, ""},
+        {"invalid sslmode value: \"maybe\"", PG_FAILURE_CONFIG, ""},
+        {"session is read-only", PG_FAILURE_SERVER, ""},
+        {"SSL SYSCALL error: EOF detected", PG_FAILURE_LOST, ""},
+        {"SSL error: unexpected eof while reading", PG_FAILURE_LOST, ""},
+        {"server closed the connection unexpectedly", PG_FAILURE_LOST, ""},
+        {"Connection refused", PG_FAILURE_LOST, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *fix;
+        assert_int_equal(pg_failure_of_words(cases[i].words, &fix), cases[i].failure);
+        assert_true(cases[i].fix[0] == '\0' ? fix[0] == '\0' : strstr(fix, cases[i].fix) != NULL);
+    }
+}
+
 static void states_are_read_in_any_language(void **state) {
     (void)state;
     char sqlstate[PG_SQLSTATE];
@@ -108,6 +136,9 @@ static void states_are_read_in_any_language(void **state) {
     assert_false(pg_failure_read("could not connect:  no\nsecond", sqlstate, text, sizeof text));
     assert_string_equal(sqlstate, "");
     assert_string_equal(text, "could not connect:  no");
+    assert_false(pg_failure_read("connection to server at \"a\" (::1), port 1 failed: no\n",
+                                 sqlstate, text, sizeof text));
+    assert_string_equal(text, "no");
     char small[8];
     pg_text(small, sizeof small,
             "a\tb\xC3\xA4"
@@ -230,6 +261,7 @@ int main(void) {
         cmocka_unit_test(a_hundred_thousand_keys_are_all_different),
         cmocka_unit_test(explicit_keys_are_taken_as_they_are),
         cmocka_unit_test(errors_have_classes),
+        cmocka_unit_test(words_have_classes_where_there_is_no_state),
         cmocka_unit_test(states_are_read_in_any_language),
         cmocka_unit_test(literals_cannot_be_left),
         cmocka_unit_test(right_urls),

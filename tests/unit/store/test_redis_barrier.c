@@ -311,6 +311,10 @@ static void replicas_make_warnings(void **state) {
         struct redis_replicas replicas = {.wanted = cases[i].wanted};
         redis_replicas_heard(&replicas, cases[i].seen);
         assert_int_equal(redis_replicas_warnings(&replicas, cases[i].attached), cases[i].warnings);
+        assert_int_equal(redis_replicas_safety(&replicas),
+                         cases[i].wanted > 0     ? FAILOVER_ACKNOWLEDGED
+                         : cases[i].warnings > 0 ? FAILOVER_ASYNCHRONOUS
+                                                 : FAILOVER_NONE);
         /* They do not go by a replica's leaving. */
         assert_int_equal(redis_replicas_warnings(&replicas, 0) & WARNING_OVERLAP_POSSIBLE,
                          cases[i].warnings & WARNING_OVERLAP_POSSIBLE);
@@ -329,7 +333,9 @@ static void replicas_are_warned_of_by_the_store(void **state) {
     for (size_t i = 0; i < 3; i++) {
         snprintf(text, sizeof text, answer, rounds[i].replicas);
         peer->answer = text;
-        assert_int_equal(peer_renew(peer, OUTCOME_YES)->reply.warnings, rounds[i].warnings);
+        const struct store_event *event = peer_renew(peer, OUTCOME_YES);
+        assert_int_equal(event->reply.warnings, rounds[i].warnings);
+        assert_int_equal(event->reply.safety, FAILOVER_ACKNOWLEDGED);
     }
 }
 

@@ -223,7 +223,7 @@ static void closes_during_a_lookup(void **state) {
 struct refusals {
     struct redis_gate gate;
     struct redis_resolver resolver;
-    struct redis_lives lives;
+    struct store_lives lives;
     struct redis_url url;
     unsigned failed;
     bool gone;
@@ -298,7 +298,7 @@ static void on_lives_empty(void *context) {
 static void no_time_left_is_told_in_words(void **state) {
     struct all *all = *state;
     struct redis_url url = {.host = "127.0.0.1", .port = 1};
-    struct redis_lives lives = {.empty = on_lives_empty};
+    struct store_lives lives = {.empty = on_lives_empty};
     struct redis_resolver resolver;
     struct redis_gate gate;
     redis_resolver_init(&resolver, &all->shop.loop, &lives, url.host, url.port);

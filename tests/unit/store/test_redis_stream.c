@@ -20,7 +20,7 @@
 
 struct desk {
     uv_loop_t loop;
-    struct redis_lives lives;
+    struct store_lives lives;
     struct redis_stream *stream;
     int listener;
     char heard[200];

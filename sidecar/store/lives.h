@@ -1,5 +1,5 @@
-#ifndef GAVEL_STORE_POSTGRES_LIVES_H
-#define GAVEL_STORE_POSTGRES_LIVES_H
+#ifndef GAVEL_STORE_LIVES_H
+#define GAVEL_STORE_LIVES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,18 +9,18 @@
  * counts it in; its last callback counts it out. Once `closing` is set, the last one calls
  * `empty`, which may free everything.
  */
-struct pg_lives {
+struct store_lives {
     size_t count;
     bool closing;
     void (*empty)(void *context);
     void *context;
 };
 
-static inline void pg_lives_begin(struct pg_lives *lives) {
+static inline void store_lives_begin(struct store_lives *lives) {
     lives->count++;
 }
 
-static inline void pg_lives_end(struct pg_lives *lives) {
+static inline void store_lives_end(struct store_lives *lives) {
     lives->count--;
     if (lives->count == 0 && lives->closing) {
         lives->empty(lives->context);
