@@ -59,8 +59,9 @@ def test_a_kill_hands_over(pods, sample, closing, mode, bound_ms):
         leader.wait()
         leader.start()
     print(f"\nPostgreSQL, {mode}: kill -9 taken over after {takeovers.took} ms")
+    # In efficiency an answer of the killed leader may still be good.
+    sampler.stop(allowed=("two leaders",) if mode == "efficiency" else ())
     if mode == "correctness":
-        sampler.stop()
         assert min(takeovers.raw) >= 1000, "an answer of the killed leader was still good"
     if TIMING:
         assert len(takeovers.late) <= 1, "one may meet a busy moment of the host"
@@ -139,7 +140,7 @@ def test_a_restart_of_the_server_costs_a_term(pods, sample, postgres, closing, m
 
 def test_a_smart_shutdown_waits_for_the_leader(pods, postgres):
     pod, = pods("a", "--drain", "none")
-    pod.wait_leader()
+    pod.wait_leader(60)
     postgres.process.send_signal(signal.SIGTERM)
     until = boottime_ns() + 2 * S
     wait_until(lambda: boottime_ns() > until)
@@ -152,7 +153,7 @@ def test_a_smart_shutdown_waits_for_the_leader(pods, postgres):
 
 def test_a_frozen_sidecar_gives_the_lock_up(pods, sample, postgres):
     a, = pods("a")
-    old = a.wait_leader()
+    old = a.wait_leader(60)
     b, = pods("b")
     sampler = sample([a, b])
     since = boottime_ns()
@@ -259,7 +260,7 @@ def test_no_token_and_no_mark_is_forged_by_a_crash(pods, sample, postgres):
 
 def test_what_stands_between_lock_and_token_keeps_nothing(pods, postgres, closing):
     pod, = pods("a", ttl="3s")
-    pod.wait_leader()
+    pod.wait_leader(60)
     pod.stop()
     session = closing(postgres.session())
     session.ask("BEGIN")
@@ -282,7 +283,7 @@ def test_what_stands_between_lock_and_token_keeps_nothing(pods, postgres, closin
 @pytest.mark.parametrize("lock", ["session", "transaction"])
 def test_probes_that_fail_do_not_renew(pods, postgres, lock):
     pod, = pods("a", "--pg-lock", lock)
-    pod.wait_leader()
+    pod.wait_leader(60)
     postgres.sql("REVOKE EXECUTE ON FUNCTION pg_catalog.pg_backend_pid() FROM PUBLIC")
     wait_until(lambda: not pod.leads(), 5)
     until = boottime_ns() + 2 * S
