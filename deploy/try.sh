@@ -1,5 +1,5 @@
 #!/bin/sh
-# sh deploy/try.sh [--once] [redis://HOST:PORT]
+# sh deploy/try.sh [--once] [redis://HOST:PORT | postgres://USER@HOST:PORT/DB]
 #
 # Installs what is missing to build gavel, builds it, starts three sidecars, shows who leads, kills
 # the leader, and shows who takes over with which token. Stays in the foreground until Ctrl-C; with

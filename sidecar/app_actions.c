@@ -86,9 +86,9 @@ void app_step(struct app_election *election, struct election_event *event) {
     random_bytes(event->random, sizeof event->random);
     struct election_actions actions = election_step(&election->core, event);
 
+    app->board.entries[election->index].attached = election->core.app_attached;
     app_publish(election, &before, actions.changed); /* before the lock can change hands */
     app_tell(election, &actions);
-    app->board.entries[election->index].attached = election->core.app_attached;
     if (actions.op != OP_NONE) {
         start_operation(election, &actions);
     }

@@ -244,20 +244,14 @@ static void tell_observers(struct board *board, struct board_entry *entry) {
     }
 }
 
-/* Which of the promises a reading of the page is. */
-static int64_t *page_promise(const struct board_entry *entry, struct handouts *handouts) {
-    return entry->attached ? &handouts->app_until_ns : &handouts->until_ns;
-}
-
 struct handouts board_handouts(const struct board *board, const struct board_entry *entry,
                                struct instant now) {
     struct handouts handouts = entry->handouts;
     int64_t until_ns = board->pages != NULL
                            ? pages_readable_until_ns(board->pages, index_of(board, entry), now)
                            : 0;
-    int64_t *promised_ns = page_promise(entry, &handouts);
-    if (until_ns > *promised_ns) {
-        *promised_ns = until_ns;
+    if (until_ns > handouts.until_ns) {
+        handouts.until_ns = until_ns;
     }
     return handouts;
 }
@@ -265,8 +259,7 @@ struct handouts board_handouts(const struct board *board, const struct board_ent
 void board_publish(struct board *board, struct board_entry *entry, const struct view *view,
                    bool changed) {
     if (board->pages != NULL) {
-        pages_show(board->pages, index_of(board, entry), view,
-                   page_promise(entry, &entry->handouts));
+        pages_show(board->pages, index_of(board, entry), view, entry->attached, &entry->handouts);
     }
     entry->view = *view;
     if (changed) {

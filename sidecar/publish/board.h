@@ -18,7 +18,7 @@ struct board_entry {
     struct view view;
     struct handouts handouts;
     bool draining; /* the process is ending */
-    /* An application is attached, as the core knows it: it stands for those who read the page. */
+    /* An application is attached, as the core knows it. */
     bool attached;
     /* What the store's last answer had to complain of, for people; empty: nothing. Written by the
      * composition root, never a secret. */

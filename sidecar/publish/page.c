@@ -42,11 +42,14 @@ static bool says_leader(const struct page_content *content) {
 }
 
 static void fill_content(const struct pages *pages, struct page_content *content,
-                         const struct view *view) {
+                         const struct view *view, bool attached) {
     memset(content, 0, sizeof *content); /* compared as a whole */
     const struct lease *lease = &view->lease;
     content->state = (uint64_t)view->state;
     content->valid_for_ns = view->valid_for_ns;
+    if (attached && content->valid_for_ns > PAGE_ATTACHED_NS) {
+        content->valid_for_ns = PAGE_ATTACHED_NS;
+    }
     if (view->state == STATE_LEADER && lease->latched_ns != 0) {
         content->state = GAVEL_PAGE_UNKNOWN;
     } else if (view->state == STATE_LEADER) {
@@ -69,21 +72,22 @@ int64_t pages_readable_until_ns(const struct pages *pages, size_t election, stru
     return until_ns < content->boot_deadline_ns ? until_ns : content->boot_deadline_ns;
 }
 
-void pages_show(struct pages *pages, size_t election, const struct view *view,
-                int64_t *promised_until_ns) {
+void pages_show(struct pages *pages, size_t election, const struct view *view, bool attached,
+                struct handouts *handouts) {
     struct page *page = &pages->pages[election];
     struct page_content content;
-    fill_content(pages, &content, view);
+    fill_content(pages, &content, view, attached);
     if (memcmp(&content, &page->content, sizeof content) == 0) {
         return;
     }
     page_words_write(page->words, &content);
     if (says_leader(&page->content) &&
-        (!says_leader(&content) || content.boot_deadline_ns < page->content.boot_deadline_ns)) {
+        (!says_leader(&content) || content.boot_deadline_ns < page->content.boot_deadline_ns ||
+         content.valid_for_ns < page->content.valid_for_ns)) {
         /* The clock is read after the change: whoever read the page did it before. */
         int64_t until_ns = pages_readable_until_ns(pages, election, clock_now());
-        if (until_ns > *promised_until_ns) {
-            *promised_until_ns = until_ns;
+        if (until_ns > handouts->until_ns) {
+            handouts->until_ns = until_ns;
         }
     }
     page->content = content;
@@ -105,7 +109,7 @@ static bool make_all(struct pages *pages, struct error *error) {
     for (size_t i = 0; i < board->count; i++) {
         struct page *page = &pages->pages[i];
         struct filling filling = {.pages = pages, .page = page};
-        fill_content(pages, &page->content, &board->entries[i].view);
+        fill_content(pages, &page->content, &board->entries[i].view, false);
         page->words = page_place_make(&pages->place, board->entries[i].name, fill, &filling, error);
         if (page->words == NULL) {
             return false;

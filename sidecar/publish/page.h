@@ -24,10 +24,12 @@ struct pages *pages_create(const struct pages_setup *setup, struct error *error)
 /* Says "not leader" and removes the files. */
 void pages_destroy(struct pages *pages);
 
-/* Shows a view. Where the page said "leader" and does not any more, `*promised_until_ns` is raised
- * to the end of what was read from it until now. */
-void pages_show(struct pages *pages, size_t election, const struct view *view,
-                int64_t *promised_until_ns);
+/* Shows a view. While an application is attached a reading is good for PAGE_ATTACHED_NS at most:
+ * when it ends the lock is given away at once, and who else has read the page is not known. Where
+ * the page promises less from now on, `handouts` gets the end of what was read until now. */
+#define PAGE_ATTACHED_NS (5 * NS_PER_MS)
+void pages_show(struct pages *pages, size_t election, const struct view *view, bool attached,
+                struct handouts *handouts);
 
 /* The end, on BOOTTIME, of what one who reads at `now` may rely on; 0: the page does not say
  * "leader". */

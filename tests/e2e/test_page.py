@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from kit import page
+from kit.application import Application
 from kit.clock import MS, S, boottime_ns, wait_until
 from kit.page import PageReader
 from kit.sidecar import GAVEL, TIMING, run
@@ -193,6 +194,44 @@ def test_the_next_leader_waits_for_the_readers_of_the_page(start, read):
             taken_over += 1
         wait_until(lambda: new.leads() or old.leads(), 20)
     assert taken_over > 0
+
+
+def test_readers_beside_an_attached_application_are_waited_for(start, read, closing):
+    """Others read the page too: what they were promised is short, and over before another leads."""
+    options = ("--ttl", "2s", "--valid-for", "2s", "--require-app")
+    pods = [start(f"pod-{n}", *options) for n in "ab"]
+    apps = [closing(Application(pod)) for pod in pods]
+    for app in apps:
+        app.wait_for("attached")
+    for _ in range(3):
+        wait_until(lambda: any(p.leads() for p in pods), 20)
+        old, new = apps if pods[0].leads() else apps[::-1]
+        reader = read(old.sidecar)
+        reader.wait_leader()
+        reader.follow(boottime_ns() + 1 * S)
+        killed = boottime_ns()
+        old.kill9()
+        taken = new.wait_leader(killed)[2]
+        readings = reader.followed()
+        last = [r for r in readings if r.leader and r.send < taken]
+        assert last and all(0 < r.valid_ns <= 5 * MS for r in last)
+        assert max(r.deadline for r in last) <= taken
+        old.start()
+        old.wait_for("attached")
+
+
+def test_what_was_read_before_an_application_attached_is_waited_for(start, read, redis, closing):
+    a = start("pod-a", "--mode", "efficiency", "--ttl", "5s", "--valid-for", "700ms",
+              health="off")
+    reader = read(a)
+    promised = reader.wait_leader()
+    app = closing(Application(a))
+    app.wait_for("attached")
+    while (reading := reader.check()).valid_ns > 5 * MS:
+        promised = reading
+    app.kill9()
+    wait_until(lambda: redis.lease() is None, 10)
+    assert boottime_ns() >= promised.deadline
 
 
 def test_clearing_on_loss_of_the_lock(start, read, redis):

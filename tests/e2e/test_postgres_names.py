@@ -2,6 +2,7 @@
 
 import os
 import random
+import subprocess
 from contextlib import closing as closing_now
 
 import pytest
@@ -10,6 +11,7 @@ from e2e.cases import settled, told
 from kit.clock import S, boottime_ns, wait_until
 from kit.pgbouncer import PgBouncer
 from kit.postgres_server import Session
+from kit.readme import ROOT, commands, sql
 from kit.sidecar import GAVEL, run
 
 
@@ -88,15 +90,33 @@ def test_namespaces_and_schemas(pods, start, postgres):
     assert c.status()["lock_space"].endswith("@My Own")
 
 
+def as_operator(postgres, command):
+    env = {**os.environ, "PGHOST": "127.0.0.1", "PGPORT": str(postgres.port), "PGUSER": "super"}
+    subprocess.run(["sh", "-c", command + " -X -q -v ON_ERROR_STOP=1"], cwd=ROOT, env=env,
+                   check=True, timeout=30)
+
+
+def test_the_operators_query_shows_who_leads_and_since_when(pods, postgres):
+    pod, = pods("a")
+    before = postgres.sql("SELECT now()")
+    token = pod.wait_leader().token
+    shown = postgres.sql(sql("holders")).split("|")
+    assert shown[:4] == ["default", "a", "pod-a", str(token)]
+    assert postgres.sql(f"SELECT '{shown[4]}'::timestamptz BETWEEN '{before}' AND now()") == "t"
+    assert postgres.locks() == [int(shown[5])]
+    pod.stop()
+    assert postgres.sql(sql("holders")) == ""
+
+
 def test_what_is_missing_is_said_with_what_mends_it(pods, postgres):
     postgres.sql("REVOKE CREATE ON SCHEMA public FROM app")
     pod, = pods("a")
     wait_until(lambda: "deploy/sql/gavel_election.sql" in pod.log(), 30)
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    with open(root + "/deploy/sql/gavel_election.sql", encoding="utf-8") as f:
-        postgres.sql(f.read())
+    create, grant = [line for mark, text in commands() if mark == "operator"
+                     for line in text.strip().splitlines()]
+    as_operator(postgres, create)
     wait_until(lambda: "deploy/sql/grants.sql" in pod.log(), 30)
-    postgres.sql("GRANT SELECT, INSERT, UPDATE ON gavel_election TO app")
+    as_operator(postgres, grant)
     pod.wait_leader(60)
     pod.stop()
     postgres.sql("ALTER TABLE gavel_election SET UNLOGGED")
@@ -119,11 +139,13 @@ def test_keys_agree_with_sql(postgres):
     letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
     names = [rng.choice(letters) + "".join(rng.choices(letters + "._-", k=rng.randrange(0, 100)))
              for _ in range(1000)]
+    statement = sql("key").strip().rstrip(";")
+    assert run(GAVEL, "key", "billing").stdout.strip() == postgres.sql(statement)
     ours = run(GAVEL, "key", "--namespace", "prod", *names).stdout.split()
     values = ",".join(f"({i}, '{n}')" for i, n in enumerate(names))
     theirs = postgres.sql(
-        "SELECT ('x' || substr(encode(sha256(convert_to('prod/' || name, 'UTF8')), 'hex'), 1, 16))"
-        f"::bit(64)::bigint FROM (VALUES {values}) AS t (i, name) ORDER BY i").split()
+        statement.replace("'default/billing'", "'prod/' || name")
+        + f" FROM (VALUES {values}) AS t (i, name) ORDER BY i").split()
     assert ours == theirs
     assert any(k.startswith("-") for k in ours) and len(set(ours)) == len(set(names))
 

@@ -1,7 +1,8 @@
 """Every command of the README is run, as it stands there.
 
 A block of commands is marked by a comment before it: `run` is run by a shell in one folder with
-all others, in their order; `once` is run with --once added; `self` is what is running just now.
+all others, in their order; `once` is run with --once added; `self` is what is running just now; `operator` is run
+by the tests of PostgreSQL (test_postgres_names.py).
 """
 
 import os
@@ -11,31 +12,21 @@ import subprocess
 import pytest
 
 from kit.ports import free_port
+from kit.readme import README, ROOT, commands
 from kit.sidecar import BIN, clean_env
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-
-def blocks():
-    with open(os.path.join(ROOT, "README.md")) as f:
-        text = f.read()
-    found = re.findall(r"(?:<!-- test: (\w+) -->\n)?```sh\n(.*?)```", text, re.DOTALL)
-    assert found and len(re.findall("^```sh", text, re.MULTILINE)) == len(found)
-    return found
-
-
 def test_every_block_is_marked():
-    assert {kind for kind, _ in blocks()} <= {"run", "once", "self"}
+    assert {kind for kind, _ in commands()} <= {"run", "once", "self", "operator"}
 
 
 def test_the_first_screen_has_the_two_commands():
-    with open(os.path.join(ROOT, "README.md")) as f:
+    with open(README, encoding="utf-8") as f:
         first = "".join(f.readlines()[:45])
     assert "sh deploy/try.sh" in first and "sh tests/run.sh" in first
 
 
 def test_what_is_running_just_now():
-    for kind, text in blocks():
+    for kind, text in commands():
         if kind == "self":
             for command in text.strip().splitlines():
                 words = command.split("#")[0].split()
@@ -43,7 +34,7 @@ def test_what_is_running_just_now():
                 assert subprocess.run(["sh", "-n", words[1]], cwd=ROOT).returncode == 0
 
 
-@pytest.mark.parametrize("text", [t for k, t in blocks() if k == "once"])
+@pytest.mark.parametrize("text", [t for k, t in commands() if k == "once"])
 def test_commands_that_stay_in_the_foreground(text):
     for command in text.strip().splitlines():
         done = subprocess.run(["sh", "-c", command.split("#")[0] + " --once"], cwd=ROOT,
@@ -76,7 +67,7 @@ sys.stdout.write(reply.read().decode())
 
 
 def test_commands_one_after_the_other(folder, redis):
-    text = "\n".join(t for k, t in blocks() if k == "run")
+    text = "\n".join(t for k, t in commands() if k == "run")
     http, health = free_port(), free_port()
     text = re.sub(r"\b4040\b", str(http), text)
     text = re.sub(r"\b4041\b", str(health), text)

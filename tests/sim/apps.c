@@ -287,6 +287,8 @@ void apps_calm_down(struct world *world) {
         host->app.habit = STOPS_SOON;
         if (host->running && world->plan.apps) {
             say(world, host, APP_BEATS, 0, 2 * host->config.ttl_ns);
+            /* A pause may have brought "unhealthy" after "healthy": the last word counts. */
+            say(world, host, APP_HEALTHY, 0, 2 * host->config.ttl_ns);
         }
     }
 }
