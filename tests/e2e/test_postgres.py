@@ -217,9 +217,10 @@ def test_a_drain_ends_while_the_server_is_silent(pods, sample, postgres):
     since = boottime_ns()
     leader.terminate()
     assert leader.wait(30) == 0
-    assert leader.event("left-to-lapse") and not TIMING or boottime_ns() - since < 4 * S
+    assert not TIMING or boottime_ns() - since < 4 * S
     postgres.thaw()
-    assert sampler.wait_for_leader(since, besides=(leader.identity,)).token > token
+    assert sampler.wait_for_leader(since, besides=(leader.identity,), timeout=30).token > token
+    assert postgres.row()["prior"] != "clean", "nobody could write a mark"
     sampler.stop()
 
 
@@ -358,4 +359,5 @@ def test_nothing_is_left_over_after_many_elections(pods, postgres):
           f"{pod.metrics()['gavel_store_reconnects_total']:.0f} connections more")
     assert len(postgres.locks()) == 1
     assert after[0] <= before[0] + 1
-    assert after[1] <= before[1] + 2048, "memory is left over"
+    # A sanitizer keeps what is freed.
+    assert not TIMING or after[1] <= before[1] + 2048, "memory is left over"
