@@ -349,11 +349,14 @@ def test_nothing_is_left_over_after_many_elections(pods, postgres):
         wait_until(lambda: postgres.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = "
                                         "'app'") == "1", 10)
 
+    def measured():
+        backend = wait_until(postgres.locks, 60)[0]
+        return pod.open_files(), resident_kib(pod.pid), resident_kib(backend)
+
     win_and_lose(rounds // 10)  # what is made once is made by now
-    backend, since = postgres.locks()[0], boottime_ns()
-    before = pod.open_files(), resident_kib(pod.pid), resident_kib(backend)
+    since, before = boottime_ns(), measured()
     win_and_lose(rounds)
-    after = pod.open_files(), resident_kib(pod.pid), resident_kib(backend)
+    after = measured()
     print(f"\n{rounds} elections in {(boottime_ns() - since) // S} s: (files, KiB, KiB of the "
           f"server's process) {before}, then {after}; "
           f"{pod.metrics()['gavel_store_reconnects_total']:.0f} connections more")
