@@ -83,7 +83,7 @@ def test_a_read_only_server_elects_nobody(start, pair):
     until = boottime_ns() + 2 * S
     while boottime_ns() < until:
         assert not pod.leads()
-    primary.psql("ALTER DATABASE app SET default_transaction_read_only = off",
+    primary.psql("ALTER DATABASE app RESET default_transaction_read_only",
                  database="postgres")
     pod.wait_leader(60)
     # It becomes read-only under sessions that are there: a lock without a token goes back.
