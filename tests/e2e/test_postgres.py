@@ -59,10 +59,9 @@ def test_a_kill_hands_over(pods, sample, closing, mode, bound_ms):
         leader.wait()
         leader.start()
     print(f"\nPostgreSQL, {mode}: kill -9 taken over after {takeovers.took} ms")
-    if mode == "efficiency":
-        sampler.stop(allowed=("two leaders",))
-    else:
-        sampler.stop()
+    # In efficiency an answer of the killed leader may still be good.
+    sampler.stop(allowed=("two leaders",) if mode == "efficiency" else ())
+    if mode == "correctness":
         assert min(takeovers.raw) >= 1000, "an answer of the killed leader was still good"
     if TIMING:
         assert len(takeovers.late) <= 1, "one may meet a busy moment of the host"
@@ -141,7 +140,7 @@ def test_a_restart_of_the_server_costs_a_term(pods, sample, postgres, closing, m
 
 def test_a_smart_shutdown_waits_for_the_leader(pods, postgres):
     pod, = pods("a", "--drain", "none")
-    pod.wait_leader()
+    pod.wait_leader(60)
     postgres.process.send_signal(signal.SIGTERM)
     until = boottime_ns() + 2 * S
     wait_until(lambda: boottime_ns() > until)
@@ -154,7 +153,7 @@ def test_a_smart_shutdown_waits_for_the_leader(pods, postgres):
 
 def test_a_frozen_sidecar_gives_the_lock_up(pods, sample, postgres):
     a, = pods("a")
-    old = a.wait_leader()
+    old = a.wait_leader(60)
     b, = pods("b")
     sampler = sample([a, b])
     since = boottime_ns()
@@ -218,9 +217,10 @@ def test_a_drain_ends_while_the_server_is_silent(pods, sample, postgres):
     since = boottime_ns()
     leader.terminate()
     assert leader.wait(30) == 0
-    assert leader.event("left-to-lapse") and not TIMING or boottime_ns() - since < 4 * S
+    assert not TIMING or boottime_ns() - since < 4 * S
     postgres.thaw()
-    assert sampler.wait_for_leader(since, besides=(leader.identity,)).token > token
+    assert sampler.wait_for_leader(since, besides=(leader.identity,), timeout=30).token > token
+    assert postgres.row()["prior"] != "clean", "nobody could write a mark"
     sampler.stop()
 
 
@@ -292,7 +292,7 @@ def test_a_mark_that_is_not_there_proves_nothing(pods, sample, postgres):
 
 def test_what_stands_between_lock_and_token_keeps_nothing(pods, postgres, closing):
     pod, = pods("a", ttl="3s")
-    pod.wait_leader()
+    pod.wait_leader(60)
     pod.stop()
     session = closing(postgres.session())
     session.ask("BEGIN")
@@ -315,7 +315,7 @@ def test_what_stands_between_lock_and_token_keeps_nothing(pods, postgres, closin
 @pytest.mark.parametrize("lock", ["session", "transaction"])
 def test_probes_that_fail_do_not_renew(pods, postgres, lock):
     pod, = pods("a", "--pg-lock", lock)
-    pod.wait_leader()
+    pod.wait_leader(60)
     postgres.sql("REVOKE EXECUTE ON FUNCTION pg_catalog.pg_backend_pid() FROM PUBLIC")
     wait_until(lambda: not pod.leads(), 5)
     until = boottime_ns() + 2 * S
@@ -380,14 +380,18 @@ def test_nothing_is_left_over_after_many_elections(pods, postgres):
         wait_until(lambda: postgres.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = "
                                         "'app'") == "1", 10)
 
+    def measured():
+        backend = wait_until(postgres.locks, 60)[0]
+        return pod.open_files(), resident_kib(pod.pid), resident_kib(backend)
+
     win_and_lose(rounds // 10)  # what is made once is made by now
-    backend, since = postgres.locks()[0], boottime_ns()
-    before = pod.open_files(), resident_kib(pod.pid), resident_kib(backend)
+    since, before = boottime_ns(), measured()
     win_and_lose(rounds)
-    after = pod.open_files(), resident_kib(pod.pid), resident_kib(backend)
+    after = measured()
     print(f"\n{rounds} elections in {(boottime_ns() - since) // S} s: (files, KiB, KiB of the "
           f"server's process) {before}, then {after}; "
           f"{pod.metrics()['gavel_store_reconnects_total']:.0f} connections more")
     assert len(postgres.locks()) == 1
     assert after[0] <= before[0] + 1
-    assert after[1] <= before[1] + 2048, "memory is left over"
+    # A sanitizer keeps what is freed.
+    assert not TIMING or after[1] <= before[1] + 2048, "memory is left over"

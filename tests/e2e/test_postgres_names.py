@@ -57,7 +57,7 @@ def test_all_are_told_who_holds_it_and_since_when(pods, postgres):
 
 def test_a_key_of_another_name_is_a_configuration_error(start, pods, postgres):
     first = start("pod-a", "--ttl", "1s", "--pg-key", "42", store=postgres.url, elections=["a"])
-    first.wait_leader()
+    first.wait_leader(60)
     second = start("pod-b", "--ttl", "1s", "--pg-key", "42", store=postgres.url, elections=["b"])
     wait_until(lambda: "another name or --pg-key" in second.log(), 30)
     first.stop()
@@ -84,7 +84,7 @@ def test_trouble_of_one_election_is_not_the_store_s(start, pods, postgres):
                                        ("-1,-2", "4294967295|4294967294|2")])
 def test_explicit_keys(pods, postgres, key, shown):
     pod, = pods("a", "--pg-key", key)
-    pod.wait_leader()
+    pod.wait_leader(60)
     assert postgres.sql("SELECT classid, objid, objsubid FROM pg_locks WHERE locktype = 'advisory'"
                         ) == shown
     assert postgres.sql("SELECT lock_classid, lock_objid, lock_objsubid FROM gavel_election"
@@ -94,12 +94,12 @@ def test_explicit_keys(pods, postgres, key, shown):
 def test_namespaces_and_schemas(pods, start, postgres):
     a, = pods("a")
     b, = pods("b", "--namespace", "other")
-    a.wait_leader()
-    b.wait_leader()
+    a.wait_leader(60)
+    b.wait_leader(60)
     assert postgres.sql("SELECT count(*) FROM gavel_election") == "2"
     postgres.sql("CREATE SCHEMA \"My Own\" AUTHORIZATION app")
     c = start("pod-c", "--ttl", "1s", "--pg-schema", "My Own", store=postgres.url, elections=["c"])
-    c.wait_leader()
+    c.wait_leader(60)
     assert postgres.sql("SELECT name FROM \"My Own\".gavel_election") == "c"
     assert c.status()["lock_space"].endswith("@My Own")
 
