@@ -184,6 +184,13 @@ def test_keys_are_those_of_the_namespace_that_run_would_use():
         assert word in done.stderr and "Sanitizer" not in done.stderr
 
 
+def test_a_password_with_an_at_sign_is_not_taken_for_a_host(folder):
+    done = run(GAVEL, "config", "--election", "a", "--socket", folder + "/x",
+               env={"GAVEL_STORE": "postgres://app:s3@cr3t@127.0.0.1/app"})
+    assert done.returncode == 78 and "%40" in done.stderr
+    assert "cr3t" not in done.stdout + done.stderr
+
+
 def test_no_password_is_shown(start, postgres, folder):
     secret = "hunter2-Zq"
     postgres.sql(f"ALTER ROLE app PASSWORD 'other'")

@@ -1,10 +1,13 @@
 """Servers that are not what they seem: those whose locks exclude nobody, another cluster behind
 the same address, statements that are spread over several servers."""
 
+import json
+
 import pytest
 
 from e2e.cases import logged, told
 from kit.clock import S, boottime_ns, wait_until
+from kit.odd_postgres import COPY_IN, COPY_OUT, READY, OddPostgres, error
 from kit.postgres_server import Postgres
 from kit.relay import Relay
 
@@ -134,3 +137,21 @@ def test_a_probe_of_two_halves_needs_one_server(start, two):
     relay.backend_port = here.port
     relay.cut()
     pod.wait_leader(60)
+
+
+@pytest.mark.parametrize("reply", [COPY_IN, COPY_OUT, COPY_IN + READY, error(b"x") + COPY_OUT],
+                         ids=["in", "out", "in-ready", "error-out"])
+def test_an_answer_that_nobody_asked_for_does_not_hold_the_process(start, closing, reply):
+    server = closing(OddPostgres(reply))
+    pod = start("pod-a", "--ttl", "1s", store=f"postgres://app@127.0.0.1:{server.port}/app")
+    wait_until(lambda: server.queries >= 2, 30, "it connects again")
+    assert not pod.check().leader
+    assert pod.stop() == 0
+
+
+def test_a_password_that_the_server_quotes_is_not_shown(start, closing):
+    server = closing(OddPostgres(error(b"no user app with password sEkret-9, go away") + READY))
+    pod = start("pod-a", "--ttl", "1s",
+                store=f"postgres://app:sEkret-9@127.0.0.1:{server.port}/app")
+    wait_until(lambda: "go away" in pod.log(), 30)
+    assert "sEkret" not in pod.log() and "sEkret" not in json.dumps(pod.status())

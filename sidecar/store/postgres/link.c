@@ -69,6 +69,15 @@ void pg_link_drop(struct pg_link *link) {
 }
 
 /* The connection is of no use any more. */
+/* A server may quote what it was sent. */
+static void hide_password(const struct pg_link *link, char *text) {
+    const char *password = PQpass(link->conn);
+    size_t length = password != NULL ? strlen(password) : 0;
+    for (char *at = text; length >= 3 && (at = strstr(at, password)) != NULL; at += length) {
+        memset(at, '*', length);
+    }
+}
+
 static void fail(struct pg_link *link) {
     char sqlstate[PG_SQLSTATE] = "";
     char words[PG_TEXT - 8];
@@ -92,6 +101,7 @@ static void fail(struct pg_link *link) {
     }
     (void)snprintf(text, sizeof text, "%s%s%s%s%s", sqlstate, sqlstate[0] != '\0' ? ": " : "",
                    words, fix[0] != '\0' ? ": " : "", fix);
+    hide_password(link, text);
     pg_link_drop(link);
     link->events->down(link->context, failure, text);
 }
@@ -162,19 +172,26 @@ static void note_error(struct pg_link *link, const PGresult *result) {
     pg_text(answers->sqlstate, sizeof answers->sqlstate, sqlstate);
     (void)snprintf(answers->text, sizeof answers->text, "%s%s%s", answers->sqlstate,
                    answers->sqlstate[0] != '\0' ? ": " : "", line);
+    hide_password(link, answers->text);
 }
 
-static void take_result(struct pg_link *link, PGresult *result) {
+/* False: an answer to COPY, which nobody sent; libpq would repeat it for ever. */
+static bool take_result(struct pg_link *link, PGresult *result) {
     ExecStatusType status = PQresultStatus(result);
     bool good = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
     if (good && link->result_count < PG_RESULTS_MAX) {
         link->results[link->result_count++] = result;
-        return;
+        return true;
     }
-    if (!good) {
+    bool copy = status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
+    if (copy) {
+        pg_text(link->last_state, sizeof link->last_state, "08P01");
+        pg_text(link->last_words, sizeof link->last_words, "the server answers to COPY, unasked");
+    } else if (!good) {
         note_error(link, result);
     }
     PQclear(result);
+    return !copy;
 }
 
 /* The whole message is answered. */
@@ -212,8 +229,8 @@ static bool take_notifications(struct pg_link *link) {
 /* What came before the end may tell why. */
 static void read_last_words(struct pg_link *link) {
     PGresult *result;
-    while (PQisBusy(link->conn) == 0 && (result = PQgetResult(link->conn)) != NULL) {
-        take_result(link, result);
+    while (PQisBusy(link->conn) == 0 && (result = PQgetResult(link->conn)) != NULL &&
+           take_result(link, result)) {
     }
 }
 
@@ -227,8 +244,11 @@ static void data_step(struct pg_link *link) {
     while (link->generation == generation && link->state == PG_LINK_BUSY &&
            PQisBusy(link->conn) == 0) {
         PGresult *result = PQgetResult(link->conn);
+        if (result != NULL && !take_result(link, result)) {
+            fail(link);
+            return;
+        }
         if (result != NULL) {
-            take_result(link, result);
             continue;
         }
         if (PQstatus(link->conn) == CONNECTION_BAD) {

@@ -33,6 +33,9 @@ static const char *problem_of(const PQconninfoOption *options) {
                    "postgresql://USER@HOST:PORT/DATABASE";
         }
     }
+    if (strchr(value_of(options, "host"), '@') != NULL) {
+        return "has an @ in its host: one in the user or the password is written %40";
+    }
     if (strstr(attributes, "standby") != NULL || strcmp(attributes, "read-only") == 0) {
         return "asks for a standby (target_session_attrs), which cannot hold an election: use "
                "read-write, or leave it out";
