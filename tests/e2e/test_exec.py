@@ -14,7 +14,7 @@ from kit.latency import Latency
 from kit.relay import Relay
 from kit.sidecar import GAVEL, GAVELCTL, LONG, TIMING, run
 
-ROUNDS = 200 if LONG else 20
+ROUNDS = (200 if LONG else 20) if TIMING else 4
 SEED = int(os.environ.get("GAVEL_SEED", "20261202"))
 
 

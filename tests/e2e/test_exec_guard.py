@@ -14,7 +14,7 @@ import pytest
 from kit.clock import MS, boottime_ns, wait_until
 from kit.execed import CHILD, Beats, Exec, children_of, is_running
 from kit.relay import Relay
-from kit.sidecar import GAVELCTL, clean_env
+from kit.sidecar import GAVELCTL, LONG, clean_env
 
 SEED = int(os.environ.get("GAVEL_SEED", "20261202"))
 
@@ -45,7 +45,7 @@ def other_runs_alone(beats, old, what):
 
 
 @pytest.mark.parametrize("victim", ["supervisor", "guard"])
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(10 if LONG else 1))
 def test_either_process_is_killed(two, victim, number):
     execed, _, beats = two
     old = beats.token()
