@@ -9,9 +9,34 @@
 
 #define SUSPECT_MS 1 /* one turn of the loop: beats that wait to be read are read */
 
+#define SAID_MS 100 /* what a client may say again and again is logged so often at most */
+
 static void give(struct app_election *election, enum app_event app, uint64_t token) {
     struct election_event event = {.type = EVENT_APP, .app = app, .token = token};
     app_step(election, &event);
+}
+
+static void log_application(struct app_election *election, enum app_event event) {
+    static const char *const words[] = {[APP_ATTACHED] = "attached",
+                                        [APP_GONE] = "gone",
+                                        [APP_CUT] = "cut-off",
+                                        [APP_DONE] = "done",
+                                        [APP_RESIGNS] = "resigns"};
+    uint64_t suppressed;
+    if (log_allow(&election->said_limits[event], SAID_MS, &suppressed)) {
+        log_event(LOG_INFO, "application",
+                  LOG_TEXT("election", election->app->config->elections[election->index]),
+                  LOG_TEXT("what", words[event]), LOG_NUMBER("suppressed", suppressed));
+    }
+}
+
+/* It may say so of any token: what counts, and is logged, is that the core waited for this one. */
+static void give_done(struct app_election *election, uint64_t token) {
+    bool works = election->core.app_token == token;
+    give(election, APP_DONE, token);
+    if (works && election->core.app_token != token) {
+        log_application(election, APP_DONE);
+    }
 }
 
 static bool take(bool *flag) {
@@ -25,7 +50,7 @@ void app_notices_take(struct app_election *election) {
     uint64_t done = notices->done;
     notices->done = 0;
     if (done != 0) {
-        give(election, APP_DONE, done);
+        give_done(election, done);
     }
     if (take(&notices->resigns)) {
         give(election, APP_RESIGNS, 0);
@@ -144,12 +169,6 @@ static void beat(struct app_election *election) {
     }
 }
 
-static void log_application(const struct app_election *election, const char *what) {
-    log_event(LOG_INFO, "application",
-              LOG_TEXT("election", election->app->config->elections[election->index]),
-              LOG_TEXT("what", what));
-}
-
 void app_application(void *context, size_t index, enum app_event event, uint64_t token) {
     struct app *app = context;
     struct app_election *election = &app->elections[index];
@@ -161,21 +180,19 @@ void app_application(void *context, size_t index, enum app_event event, uint64_t
         election->hung = false;
         beat(election);
         app->counters.elections[index].attached_apps = 1;
-        log_application(election, "attached");
+        log_application(election, event);
         break;
     case APP_GONE:
     case APP_CUT:
         election->hung = false;
         uv_timer_stop(&election->beat);
         app->counters.elections[index].attached_apps = 0;
-        log_application(election, event == APP_GONE ? "gone" : "cut-off");
-        break;
-    case APP_DONE:
-        log_application(election, "done");
+        log_application(election, event);
         break;
     case APP_RESIGNS:
-        log_application(election, "resigns");
+        log_application(election, event);
         break;
+    case APP_DONE: /* logged when the core takes it */
     case APP_HUNG:
     case APP_HEALTHY:
     case APP_UNHEALTHY:

@@ -43,6 +43,7 @@ struct app_election {
     int64_t beat_due_ns; /* BOOTTIME */
     bool suspected;      /* it is late: looked at once more */
     bool hung;
+    struct log_limit said_limits[APP_UNHEALTHY + 1]; /* one for each enum app_event */
     struct log_limit trouble_limit;
 };
 

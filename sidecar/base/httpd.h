@@ -17,7 +17,8 @@
  * taken longest over its request) is closed in favour of the new one, and running out of
  * descriptors is a pause, not a busy loop. A request has `request_ms` from its beginning to the
  * last byte of its reply. A request that is held takes no place of the others and none of that
- * time; one whose client has left is ended within a second or so. Loop thread only.
+ * time; one whose client has left, or has closed its side of the connection, is ended or answered
+ * within a second or so. Loop thread only.
  */
 struct httpd;
 struct httpd_exchange;
@@ -100,7 +101,8 @@ uint16_t httpd_port(const struct httpd *httpd);
 /* Whether one more request may be held. */
 bool httpd_can_hold(const struct httpd *httpd);
 
-/* Has the handler called again for a held request, soon; once for each. Not from the handler. */
+/* Has the handler called again for a held request, soon; once for each (which may happen without
+ * this as well, when its client sends no more). Not from the handler. */
 void httpd_resume(struct httpd *httpd, struct httpd_hold *hold);
 
 /* Stops accepting, resumes what is held, closes idle connections, lets replies under way end for a

@@ -120,22 +120,23 @@ static bool has_left(const struct httpd_connection *connection) {
     return recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* Also where bytes of a next request are still unread. */
-static bool has_hung_up(const struct httpd_connection *connection) {
-    struct pollfd one = {.fd = connection->fd, .events = POLLRDHUP};
-    return poll(&one, 1, 0) > 0;
-}
-
-/* The library does not look at them at all. It has to be resumed to be closed. */
-static void cut_off_held(struct httpd *httpd) {
+/* The library does not look at them at all. It has to be resumed to be closed. A client that has
+ * closed its own side only may still read: it gets its answer now, and is idle and gone then. */
+static void look_at_held(struct httpd *httpd) {
     struct httpd_connection *next = NULL;
     for (struct httpd_connection *one = httpd->held.first; one != NULL; one = next) {
         next = one->next;
-        if (has_hung_up(one)) {
+        struct pollfd peer = {.fd = one->fd, .events = POLLRDHUP};
+        if (poll(&peer, 1, 0) <= 0) {
+            continue;
+        }
+        if ((peer.revents & (POLLHUP | POLLERR)) != 0) {
             cut_off(httpd, one);
             MHD_resume_connection(one->exchange->handle);
-            httpd_run_soon(httpd);
+        } else {
+            resume(httpd, one);
         }
+        httpd_run_soon(httpd);
     }
 }
 
@@ -148,7 +149,7 @@ uint64_t httpd_cut_off_gone(struct httpd *httpd, uint64_t next_ms) {
     uint64_t now_ms = uv_now(httpd->setup.loop);
     if (now_ms >= httpd->sweep_ms) {
         httpd->sweep_ms = now_ms + SWEEP_EVERY_MS;
-        cut_off_held(httpd);
+        look_at_held(httpd);
         struct httpd_connection *next = NULL;
         for (struct httpd_connection *one = httpd->idle.first; one != NULL; one = next) {
             next = one->next;

@@ -18,7 +18,7 @@ bool children_adopt(void) {
 }
 
 /* In the child. Never returns. */
-static void become(char *const *command, uint64_t token, int inherited, const sigset_t *mask,
+static void become(char *const *command, const struct exec_lease *lease, const sigset_t *mask,
                    pid_t parent) {
     char text[24];
     (void)setpgid(0, 0);
@@ -26,14 +26,16 @@ static void become(char *const *command, uint64_t token, int inherited, const si
     if (getppid() != parent) {
         _exit(125); /* it went before that was in force */
     }
-    (void)fcntl(inherited, F_SETFD, 0);
-    (void)snprintf(text, sizeof text, "%" PRIu64, token);
+    (void)snprintf(text, sizeof text, "%" PRIu64, lease->token);
     if (setenv("GAVEL_TOKEN", text, 1) != 0) {
         _exit(125);
     }
     (void)signal(SIGPIPE, SIG_DFL);
     (void)signal(SIGTTOU, SIG_DFL);
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
+    if (exec_lease_left_ns(lease) <= KILL_BEFORE_NS) {
+        (void)raise(SIGKILL); /* it was stopped since the parent looked */
+    }
     (void)execvp(command[0], command);
     int why = errno;
     (void)fprintf(stderr, "gavel exec: %s: %s\n", command[0], strerror(why));
@@ -48,7 +50,7 @@ static void hand_over_terminal(struct children *children) {
     }
 }
 
-bool children_start(struct children *children, char *const *command, uint64_t token, int inherited,
+bool children_start(struct children *children, char *const *command, const struct exec_lease *lease,
                     const sigset_t *mask) {
     pid_t parent = getpid();
     (void)fflush(NULL);
@@ -57,7 +59,7 @@ bool children_start(struct children *children, char *const *command, uint64_t to
         return false;
     }
     if (child == 0) {
-        become(command, token, inherited, mask, parent);
+        become(command, lease, mask, parent);
     }
     (void)setpgid(child, child); /* whoever comes first */
     *children = (struct children){.main = child, .group = child};
@@ -71,7 +73,7 @@ void children_signal(const struct children *children, int number) {
     }
 }
 
-/* What killing has found so far; the first one is this process. */
+/* What killing has found so far; the first one is where it began, and is spared. */
 struct found {
     pid_t processes[FOUND_MOST];
     size_t count;
@@ -158,10 +160,10 @@ static void find_children(struct found *found, pid_t parent) {
     }
 }
 
-/* Who loses its parent meanwhile is adopted by us: so ours are looked for until none is new. */
-void children_kill(const struct children *children) {
-    struct found found = {.processes = {getpid()}, .count = 1};
-    children_signal(children, SIGKILL);
+/* Who loses its parent meanwhile is adopted by the root: so its own are looked for until none is
+ * new. */
+void children_kill_below(pid_t root) {
+    struct found found = {.processes = {root}, .count = 1};
     size_t before = 0;
     while (found.count > before) {
         before = found.count;
@@ -171,12 +173,18 @@ void children_kill(const struct children *children) {
     }
 }
 
+void children_kill(const struct children *children) {
+    children_signal(children, SIGKILL);
+    children_kill_below(getpid());
+}
+
 bool children_reap(struct children *children) {
     int status;
     pid_t ended;
     while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {
         if (ended == children->main) {
             children->main = 0;
+            children->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
             children->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         }
     }

@@ -5,7 +5,8 @@
  * The attached application (P5). While it may still work under a grant (`app_token`), the lock is
  * not given away and no new grant is taken, until it is done: it says so, gives up, or its
  * connection is ended by itself. One that is silent (no beat, or a connection that the sidecar had
- * to end) has not stopped for all we know: then only the end of its validity counts.
+ * to end) has not stopped for all we know: then only the end of its validity counts. One that was
+ * silent once is not waited for any longer under that grant, even if it is heard of again.
  */
 
 #define SHRINKS_NS (10 * NS_PER_MS) /* what is worth telling again */
@@ -19,6 +20,7 @@ static void app_clear(struct step *step) {
     election->app_token = 0;
     election->app_until_ns = 0;
     election->app_revoked = false;
+    election->app_silent = false;
     step->actions.app_stopped = true;
     if (election->grant == GRANT_RETURNING && election->op == OP_NONE) {
         election->next_op_ns = step->now_ns; /* what the release waited for */
@@ -26,7 +28,7 @@ static void app_clear(struct step *step) {
 }
 
 static bool app_is_silent(const struct election *election) {
-    return (election->app_hung || election->app_cut) && !MUTANT(APP_SILENT_IS_DONE);
+    return election->app_silent || election->app_cut;
 }
 
 bool app_may_be_at_work(const struct election *election, int64_t now_ns) {
@@ -51,11 +53,8 @@ int64_t app_release_at_ns(const struct election *election) {
     if (election->app_token == 0 || MUTANT(APP_RELEASE_BEFORE_DONE)) {
         return 0;
     }
-    if (MUTANT(APP_SILENT_IS_DONE) && (election->app_hung || election->app_cut)) {
-        return 0;
-    }
     if (app_is_silent(election)) {
-        return election->app_until_ns;
+        return MUTANT(APP_SILENT_IS_DONE) ? 0 : election->app_until_ns;
     }
     if (election->grant == GRANT_HELD) {
         return NEVER_NS;
@@ -73,6 +72,7 @@ static void app_joins(struct election *election) {
     if (election->app_token != election->view.token || election->app_revoked) {
         election->app_token = election->view.token;
         election->app_revoked = false;
+        election->app_silent = false;
         election->app_cut = false;
     }
 }
@@ -171,6 +171,7 @@ static void app_falls_silent(struct step *step) {
         return;
     }
     election->app_hung = true;
+    election->app_silent = election->app_token != 0;
     if (election->config->efficiency && election->app_token != 0) {
         election->unproven = true; /* not waited for, so no mark either */
         app_revoke(step, step->now_ns);

@@ -118,6 +118,7 @@ struct election {
     bool app_attached;
     bool app_hung;
     bool app_unhealthy;
+    bool app_silent;      /* it was hung while it worked under app_token */
     bool app_cut;         /* whoever works under app_token is no longer attached */
     bool app_revoked;     /* told to stop by app_stop_ns */
     uint64_t app_token;   /* an application may work under this grant; 0: none does */

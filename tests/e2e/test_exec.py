@@ -3,69 +3,19 @@
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 
 import pytest
 
 from kit.clock import MS, boottime_ns, wait_until
+from kit.execed import CHILD, Beats, Exec, children_of, is_running
 from kit.latency import Latency
 from kit.relay import Relay
-from kit.sidecar import GAVEL, GAVELCTL, LONG, TIMING, clean_env, run
+from kit.sidecar import GAVEL, GAVELCTL, LONG, TIMING, run
 
-ROUNDS = 200 if LONG else 20
+ROUNDS = (200 if LONG else 20) if TIMING else 4
 SEED = int(os.environ.get("GAVEL_SEED", "20261202"))
-CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "kit", "exec_child.py")
-
-
-class Exec:
-    def __init__(self, sidecar, *command, options=()):
-        self.process = subprocess.Popen(
-            [GAVELCTL, "exec", "--socket", sidecar.socket_path, *options, "--", *command],
-            env=clean_env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True)
-
-    def wait(self, timeout=20):
-        out, error = self.process.communicate(timeout=timeout)
-        self.out, self.error = out, error
-        return self.process.returncode
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(5)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait(5)
-        self.process.stdout.close()
-        self.process.stderr.close()
-
-
-class Beats:
-    """What the commands have written: (token, process, moment)."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def all(self):
-        try:
-            with open(self.path) as f:
-                return [tuple(map(int, w)) for w in (line.split() for line in f) if len(w) == 3]
-        except FileNotFoundError:
-            return []
-
-    def token(self):
-        return max((b[0] for b in self.all()), default=0)
-
-
-def is_running(process):
-    try:
-        with open(f"/proc/{process}/stat") as f:
-            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.fixture
@@ -105,7 +55,7 @@ def test_wrong_use_and_no_sidecar(leader, folder):
 def test_signals_are_passed_on(leader, closing):
     script = "trap 'echo usr1' USR1; trap 'echo term; exit 3' TERM; echo up; " \
              "while :; do sleep 0.05; done"
-    execed = closing(Exec(leader, "sh", "-c", script))
+    execed = closing(Exec(leader.socket_path, "sh", "-c", script))
     assert execed.process.stdout.readline() == "up\n"
     execed.process.send_signal(signal.SIGUSR1)
     assert execed.process.stdout.readline() == "usr1\n"
@@ -122,27 +72,10 @@ def test_nothing_is_left_when_the_command_ends(leader, folder):
         assert not is_running(int(f.read()))
 
 
-def test_nothing_is_left_when_exec_itself_is_killed(leader, folder, closing):
-    """The command dies with it; what has left the command's group keeps the attachment, so nobody
-    else leads while it runs."""
-    beats = Beats(folder + "/beats")
-    execed = closing(Exec(leader, sys.executable, CHILD, beats.path, "obeys"))
-    wait_until(lambda: len({b[1] for b in beats.all()}) == 2)
-    execed.process.kill()
-    execed.process.wait(10)
-    processes = {b[1] for b in beats.all()}
-    wait_until(lambda: sum(map(is_running, processes)) == 1, 5)
-    assert not leader.event("application", what="gone") and leader.leads()
-    for process in filter(is_running, processes):
-        os.kill(process, signal.SIGKILL)
-    wait_until(lambda: leader.event("application", what="gone"))
-
-
 def test_once_ends_when_leadership_is_lost(leader, closing):
-    execed = closing(Exec(leader, "sleep", "1000", options=("--once",)))
+    execed = closing(Exec(leader.socket_path, "sleep", "1000", options=("--once",)))
     wait_until(lambda: leader.event("application", what="attached"))
-    wait_until(lambda: subprocess.run(["pgrep", "-P", str(execed.process.pid)],
-                                      capture_output=True, check=False).stdout)
+    wait_until(lambda: children_of(execed.supervisor()))
     assert run(GAVELCTL, "resign", "--socket", leader.socket_path).returncode == 0
     assert execed.wait() == 124
 
@@ -150,7 +83,7 @@ def test_once_ends_when_leadership_is_lost(leader, closing):
 def test_a_command_that_does_not_end_is_killed_within_the_drain(start, folder, closing):
     pod = start("pod-a", "--ttl", "3s", "--mode", "efficiency", "--drain", "800ms")
     beats = Beats(folder + "/beats")
-    closing(Exec(pod, sys.executable, CHILD, beats.path, "stubborn", options=("--once",)))
+    closing(Exec(pod.socket_path, sys.executable, CHILD, beats.path, "stubborn", options=("--once",)))
     wait_until(lambda: len({b[1] for b in beats.all()}) == 2)
     latency = closing(Latency())
     asked = boottime_ns()
@@ -166,7 +99,7 @@ def test_a_command_that_does_not_end_is_killed_within_the_drain(start, folder, c
 def test_it_beats_as_often_as_it_has_to(start, folder, closing):
     pod = start("pod-a", "--ttl", "1s", "--mode", "efficiency", "--app-timeout", "200ms")
     beats = Beats(folder + "/beats")
-    execed = closing(Exec(pod, sys.executable, CHILD, beats.path, "obeys", options=("--once",)))
+    execed = closing(Exec(pod.socket_path, sys.executable, CHILD, beats.path, "obeys", options=("--once",)))
     wait_until(lambda: len(beats.all()) > 300, 20)
     assert not pod.event("application-hung")
     execed.process.send_signal(signal.SIGTERM)
@@ -186,7 +119,7 @@ class Field:
             self.relays.append(relay)
             self.pods.append(pod)
             self.execs.append(closing(Exec(
-                pod, sys.executable, CHILD, self.beats.path,
+                pod.socket_path, sys.executable, CHILD, self.beats.path,
                 self.random.choice(("obeys", "stubborn")))))
 
     def leading(self):

@@ -5,6 +5,7 @@ import json
 import resource
 import socket
 import statistics
+import struct
 import subprocess
 import sys
 
@@ -177,6 +178,36 @@ def test_a_client_that_is_killed(pair):
     watchers(a, 1)
     client.kill()
     client.wait()
+    began = boottime_ns()
+    watchers(a, 0)
+    wait_until(lambda: a.open_files() <= files, 20, "its descriptor returns")
+    assert boottime_ns() - began < 20 * S
+
+
+def test_a_client_that_closes_its_side_is_answered(pair):
+    a, _ = pair
+    files = a.open_files()
+    with waiting(a) as s:
+        watchers(a, 1)
+        s.shutdown(socket.SHUT_WR)
+        began = boottime_ns()
+        status, _, body = answer(s)
+        assert status == 200 and body["leader"]
+        assert s.recv(1) == b""
+        assert boottime_ns() - began < 20 * S  # not the 30 s that it would wait
+    with waiting(a) as s:  # both at once
+        s.shutdown(socket.SHUT_WR)
+        assert answer(s)[0] == 200
+    watchers(a, 0)
+    wait_until(lambda: a.open_files() <= files, 20, "their descriptors return")
+
+
+def test_a_client_that_resets_is_gone(pair):
+    a, _ = pair
+    files = a.open_files()
+    with waiting(a) as s:
+        watchers(a, 1)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     began = boottime_ns()
     watchers(a, 0)
     wait_until(lambda: a.open_files() <= files, 20, "its descriptor returns")

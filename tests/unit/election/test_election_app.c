@@ -75,6 +75,33 @@ static void a_missed_beat_waits_for_its_validity(void **state) {
     assert_true(driver.asked.clean);
 }
 
+/* Heard of again, it may not know what it was told meanwhile: it is not waited for any longer. */
+static void a_beat_after_a_missed_one_makes_nobody_wait(void **state) {
+    (void)state;
+    struct driver driver;
+    start(&driver);
+    int64_t until_ns = driver.handouts.app_until_ns;
+    app(&driver, APP_HUNG);
+    app(&driver, APP_BEATS);
+    assert_int_equal(driver.op, OP_NONE);
+    assert_false(driver.last.revoke);
+    driver_event(&driver, EVENT_DRAIN); /* nor does that give it more time */
+    assert_int_equal(driver.election.app_until_ns, until_ns);
+    driver_sleep_to_op(&driver);
+    assert_int_equal(driver.op, OP_RELEASE);
+    assert_int_equal(driver.now.boot_ns, until_ns);
+}
+
+static void done_after_a_missed_beat_ends_the_wait(void **state) {
+    (void)state;
+    struct driver driver;
+    start(&driver);
+    app(&driver, APP_HUNG);
+    app(&driver, APP_BEATS);
+    driver_app(&driver, APP_DONE, driver.election.app_token);
+    assert_int_equal(driver.op, OP_RELEASE);
+}
+
 static void a_missed_beat_does_not_wait_in_efficiency(void **state) {
     (void)state;
     struct driver driver;
@@ -348,6 +375,8 @@ int main(void) {
         cmocka_unit_test(its_end_gives_the_lock_back_at_once),
         cmocka_unit_test(its_end_says_nothing_of_other_readers),
         cmocka_unit_test(a_missed_beat_waits_for_its_validity),
+        cmocka_unit_test(a_beat_after_a_missed_one_makes_nobody_wait),
+        cmocka_unit_test(done_after_a_missed_beat_ends_the_wait),
         cmocka_unit_test(a_missed_beat_does_not_wait_in_efficiency),
         cmocka_unit_test(a_cut_connection_is_no_stop),
         cmocka_unit_test(a_resignation_waits_for_done),
