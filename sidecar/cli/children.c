@@ -11,7 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FOUND_MOST 1024
+#define FOUND_MOST 65536
+#define PID_MOST (1 << 22) /* the kernel's own limit */
 
 bool children_adopt(void) {
     return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
@@ -22,6 +23,9 @@ static void become(char *const *command, const struct exec_lease *lease, const s
                    pid_t parent) {
     char text[24];
     (void)setpgid(0, 0);
+    if (geteuid() != 0) {
+        (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* who becomes root could not be killed */
+    }
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) {
         _exit(125); /* it went before that was in force */
@@ -77,18 +81,18 @@ void children_signal(const struct children *children, int number) {
 struct found {
     pid_t processes[FOUND_MOST];
     size_t count;
+    unsigned char seen[PID_MOST / 8];
 };
 
 static void find(struct found *found, pid_t process) {
-    for (size_t i = 0; i < found->count; i++) {
-        if (found->processes[i] == process) {
-            return;
-        }
+    unsigned char bit = (unsigned char)(1U << (process % 8));
+    if (process <= 0 || process >= PID_MOST || found->count >= FOUND_MOST ||
+        (found->seen[process / 8] & bit) != 0) {
+        return;
     }
-    if (process > 0 && found->count < FOUND_MOST) {
-        found->processes[found->count++] = process;
-        (void)kill(process, SIGKILL);
-    }
+    found->seen[process / 8] |= bit;
+    found->processes[found->count++] = process;
+    (void)kill(process, SIGKILL);
 }
 
 /* The parent of a process; 0: it has gone. */
@@ -163,7 +167,10 @@ static void find_children(struct found *found, pid_t parent) {
 /* Who loses its parent meanwhile is adopted by the root: so its own are looked for until none is
  * new. */
 void children_kill_below(pid_t root) {
-    struct found found = {.processes = {root}, .count = 1};
+    static struct found found; /* large */
+    memset(&found, 0, sizeof found);
+    found.processes[found.count++] = root;
+    found.seen[root / 8] |= (unsigned char)(1U << (root % 8));
     size_t before = 0;
     while (found.count > before) {
         before = found.count;

@@ -188,3 +188,31 @@ def test_another_time_namespace_is_refused(start):
                           check=False)
     assert (done.returncode, done.stdout) == (125, ""), done.stderr
     assert "time namespace" in done.stderr
+
+
+def test_the_command_cannot_become_one_that_cannot_be_killed(start):
+    pod = start("pod-a", "--ttl", "1s", "--mode", "efficiency", "--socket-mode", "0666")
+    pod.wait_leader()
+    os.chmod(pod.folder, 0o755)
+    ordinary = {} if os.geteuid() != 0 else {
+        "user": "nobody", "group": "nogroup", "extra_groups": []}
+    done = subprocess.run([GAVELCTL, "exec", "--socket", pod.socket_path, "--", "grep", "NoNewPrivs",
+                           "/proc/self/status"], text=True, capture_output=True, timeout=30, **ordinary)
+    assert done.stdout.split() == ["NoNewPrivs:", "1"], done.stdout + done.stderr
+
+
+def test_hundreds_of_descendants_are_ended(start, folder):
+    pod = start("pod-a", "--ttl", "5s", "--mode", "efficiency")
+    pod.wait_leader()
+    ids = folder + "/ids"
+    script = (f"for i in $(seq 600); do setsid sleep 600 & echo $! >> {ids}; done; "
+              f"touch {ids}.done; wait")
+    command = subprocess.Popen([GAVELCTL, "exec", "--once", "--socket", pod.socket_path, "--", "sh",
+                                "-c", script], stdin=subprocess.DEVNULL)
+    wait_until(lambda: os.path.exists(ids + ".done"), 60)
+    with open(ids, encoding="ascii") as f:
+        found = [int(line) for line in f]
+    assert len(found) == 600
+    pod.kill9()
+    assert command.wait(30) == 124
+    assert not [pid for pid in found if is_running(pid)]
