@@ -23,9 +23,17 @@ static int64_t least(int64_t a, int64_t b) {
 
 /* --- what is due ----------------------------------------------------------------------------- */
 
+/* What the guard ends if we do not. */
+static void tell_guard(struct supervisor *supervisor, bool runs) {
+    const struct exec_lease *lease = &supervisor->lease;
+    exec_guard_kill_at(&supervisor->guard, runs ? lease->deadline_ns - KILL_BEFORE_NS : NEVER_NS,
+                       runs ? lease->real_ns - KILL_BEFORE_NS : NEVER_NS);
+}
+
 /* The command has ended, or was ended; nothing of it is left. False: so have we. */
 static bool after_command(struct supervisor *supervisor, int *status) {
     bool own_end = !supervisor->lost;
+    tell_guard(supervisor, false);
     supervisor->stopping = supervisor->lost = false;
     supervisor->rest_ns = NEVER_NS;
     if (own_end || supervisor->asked_to_end || supervisor->arguments->once) {
@@ -64,13 +72,6 @@ static bool look_after_command(struct supervisor *supervisor, int *status) {
         exec_ask_to_end(supervisor);
     }
     return true;
-}
-
-/* What the guard ends if we do not. */
-static void tell_guard(struct supervisor *supervisor, bool runs) {
-    const struct exec_lease *lease = &supervisor->lease;
-    exec_guard_kill_at(&supervisor->guard, runs ? lease->deadline_ns - KILL_BEFORE_NS : NEVER_NS,
-                       runs ? lease->real_ns - KILL_BEFORE_NS : NEVER_NS);
 }
 
 static bool start_command(struct supervisor *supervisor, int *status) {
@@ -225,5 +226,6 @@ int cli_exec(int argc, char **argv) {
         exec_complain("cannot look after a command", strerror(errno));
         return EXIT_GAVEL;
     }
-    return supervise(&supervisor);
+    status = supervise(&supervisor);
+    _exit(status); /* what is done at the end of the program is done by the guard, once */
 }
