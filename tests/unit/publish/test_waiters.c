@@ -186,6 +186,8 @@ static void pipelined(void **state) {
     close(fd);
 }
 
+/* Those who closed the connection cannot be told from those who only send no more: they are
+ * answered. Nobody is there after a reset. */
 static void those_who_leave_are_forgotten(void **state) {
     struct http_fixture *fixture = *state;
     static const char next[] = "GET /v1/leader HTTP/1.1\r\n" HOST;
@@ -201,10 +203,20 @@ static void those_who_leave_are_forgotten(void **state) {
         close(fd);
         expect_watchers(fixture, 0);
     }
-    /* A closed connection looks like one that is only not written to any more: it is answered. */
     assert_int_equal(answered(fixture), 2);
     change(fixture); /* nothing is left that could be told */
     http_expect_host(fixture, "localhost", 200);
+}
+
+static void one_that_sends_no_more_is_answered(void **state) {
+    struct http_fixture *fixture = *state;
+    int fd = ask(fixture, "GET", 0, "30s");
+    expect_watchers(fixture, 1);
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    expect_answer(fixture, fd, "\"index\":0,");
+    assert_true(client_wait_closed(&fixture->loop, fd));
+    expect_watchers(fixture, 0);
+    close(fd);
 }
 
 /* Beyond the cap the answer comes at once, and says to come again. All hear of the change. */
@@ -322,6 +334,7 @@ int main(void) {
         TEST(one_after_the_other),
         TEST(pipelined),
         TEST(those_who_leave_are_forgotten),
+        TEST(one_that_sends_no_more_is_answered),
         TEST(a_crowd),
         TEST(a_change_for_many_holds_nobody_up),
         TEST(all_are_answered_at_the_end),
