@@ -59,7 +59,9 @@ static inline unsigned postgres_server_free_port(void) {
 static inline int postgres_server_run(const struct postgres_server *server, const char *command) {
     pid_t pid = fork();
     if (pid == 0) {
-        if (geteuid() == 0 && (setgid(server->user) != 0 || setuid(server->user) != 0)) {
+        /* Away from a folder where that user may not be: PostgreSQL refuses to start in one. */
+        if (chdir("/") != 0 ||
+            (geteuid() == 0 && (setgid(server->user) != 0 || setuid(server->user) != 0))) {
             _exit(126);
         }
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
@@ -129,14 +131,16 @@ static inline bool postgres_server_launch(struct postgres_server *server) {
     snprintf(port, sizeof port, "%u", server->port);
     server->pid = fork();
     if (server->pid == 0) {
-        if (geteuid() == 0 && (setgid(server->user) != 0 || setuid(server->user) != 0)) {
+        /* Away from a folder where that user may not be: PostgreSQL refuses to start in one. */
+        if (chdir("/") != 0 ||
+            (geteuid() == 0 && (setgid(server->user) != 0 || setuid(server->user) != 0))) {
             _exit(126);
         }
         prctl(PR_SET_PDEATHSIG, SIGQUIT);
         if (freopen(log, "a", stderr) == NULL || freopen("/dev/null", "w", stdout) == NULL) {
             _exit(126);
         }
-        execl(path, "postgres", "-D", data, "-p", port, "-k", server->folder, "-c",
+        execl(path, path, "-D", data, "-p", port, "-k", server->folder, "-c",
               "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "max_connections=60",
               (char *)NULL);
         _exit(127);
