@@ -48,7 +48,7 @@ def test_all_are_told_who_holds_it_and_since_when(pods, postgres):
         told(leader, holder=leader.identity, holder_since=since, failover_safety="none")
         leader.stop()
         leader.start()
-    assert wait_until(lambda: follower.status()["holder_since"], 10) > since
+    wait_until(lambda: (follower.status()["holder_since"] or "") > since, 30)
     postgres.sql("UPDATE gavel_election SET granted = 'infinity'")
     pod = leader
     pod.wait_state("follower")

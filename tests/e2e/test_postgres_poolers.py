@@ -72,7 +72,7 @@ def settled(pods):
         leaders = [p for p in pods if p.leads()]
         rest = [p for p in pods if p not in leaders]
         return leaders if len(leaders) == 1 and all(p.state() == "follower" for p in rest) else None
-    return wait_until(look, 30, "one leader and followers")[0]
+    return wait_until(look, 90, "one leader and followers")[0]
 
 
 def test_a_lock_in_a_transaction(start, sample, postgres, pooler):

@@ -108,7 +108,7 @@ class Sampler:
         return [c for c in list(self.changes)
                 if c.leader and c.receive > moment and c.replica not in besides]
 
-    def wait_for_leader(self, moment=None, besides=(), timeout=10.0):
+    def wait_for_leader(self, moment=None, besides=(), timeout=60.0):
         """The first `leader` answer of anybody else received after the moment."""
         moment = boottime_ns() if moment is None else moment
         assert self.process.poll() is None, "the sampler has ended"
