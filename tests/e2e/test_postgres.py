@@ -10,6 +10,8 @@ from kit.clock import MS, S, boottime_ns, wait_until
 from kit.latency import Latency
 from kit.sidecar import GAVEL, LONG, TIMING, run
 
+BOUNDS = TIMING and LONG  # those of PostgreSQL need a quiet machine
+
 
 def settled(pods):
     """The one leader, when all others follow."""
@@ -63,7 +65,7 @@ def test_a_kill_hands_over(pods, sample, closing, mode, bound_ms):
     sampler.stop(allowed=("two leaders",) if mode == "efficiency" else ())
     if mode == "correctness":
         assert min(takeovers.raw) >= 1000, "an answer of the killed leader was still good"
-    if TIMING:
+    if BOUNDS:
         assert len(takeovers.late) <= 1, "one may meet a busy moment of the host"
 
 
@@ -89,7 +91,7 @@ def test_a_drain_hands_over_at_once(pods, sample, postgres, closing, mode):
         sampler.readers("resume", leader)
     sampler.stop()
     print(f"\nPostgreSQL, {mode}: SIGTERM taken over after {takeovers.took} ms")
-    if TIMING:
+    if BOUNDS:
         assert len(takeovers.late) <= 1, "one may meet a busy moment of the host"
 
 
@@ -111,7 +113,7 @@ def test_an_ended_session_is_seen_at_once_and_never_entered_again(pods, sample, 
         assert leader.event("store-connection-lost")[-1]["why"].startswith("57P01")
         change = sampler.wait_for_leader(ended + took)
         assert change.token > token
-        if TIMING:
+        if BOUNDS:
             assert took < 100 * MS + WAKE_UPS * late
     sampler.stop()
 
@@ -160,7 +162,7 @@ def test_a_frozen_sidecar_gives_the_lock_up(pods, sample, postgres):
     a.freeze()
     change = sampler.wait_for_leader(since, besides=("pod-a",))
     assert change.token > old.token
-    if TIMING:  # the server ends its session after ttl + margin, then W is waited for
+    if BOUNDS:  # the server ends its session after ttl + margin, then W is waited for
         assert change.receive - since - sampler.stalled_ns(since, change.receive) < 3.5 * S
     with contextlib.ExitStack() as stack:  # asked while it is stopped, answered when it goes on
         asked = [stack.enter_context(a.connection()) for _ in range(20)]
@@ -217,7 +219,7 @@ def test_a_drain_ends_while_the_server_is_silent(pods, sample, postgres):
     since = boottime_ns()
     leader.terminate()
     assert leader.wait(30) == 0
-    assert not TIMING or boottime_ns() - since < 4 * S
+    assert not BOUNDS or boottime_ns() - since < 4 * S
     postgres.thaw()
     assert sampler.wait_for_leader(since, besides=(leader.identity,), timeout=30).token > token
     assert postgres.row()["prior"] != "clean", "nobody could write a mark"
@@ -394,4 +396,4 @@ def test_nothing_is_left_over_after_many_elections(pods, postgres):
     assert len(postgres.locks()) == 1
     assert after[0] <= before[0] + 1
     # A sanitizer keeps what is freed.
-    assert not TIMING or after[1] <= before[1] + 2048, "memory is left over"
+    assert not BOUNDS or after[1] <= before[1] + 2048, "memory is left over"

@@ -13,7 +13,9 @@ from kit.netns import Network, can_make_networks
 from kit.postgres_server import Postgres
 from kit.ports import free_port
 from kit.relay import Relay
-from kit.sidecar import TIMING
+from kit.sidecar import LONG, TIMING
+
+BOUNDS = TIMING and LONG  # those of PostgreSQL need a quiet machine
 
 
 def through(relay):
@@ -56,7 +58,7 @@ def test_an_answer_that_comes_late_is_worth_less(start, relay):
         seen.append(pod.check().valid_ms)
     # It counts from when the question was sent: ttl - margin - 300 ms at most.
     assert max(seen) <= 2100
-    assert not TIMING or max(seen) > 1500, "renewals went on"
+    assert not BOUNDS or max(seen) > 1500, "renewals went on"
 
 
 def test_a_lost_answer_leaves_no_lock_behind(start, postgres, relay):
@@ -93,8 +95,8 @@ def test_a_lock_is_never_taken_twice(start, postgres, relay, reply_ms):
     other = a.wait_leader(60, "other").token
     assert a.ask("resign a", 30) == "ok", a.log()[-4000:]
     assert "still there" not in a.log(), "given back once, and it was held twice"
-    assert not TIMING or other == token
-    assert a.wait_leader(60, "other").token == other or not TIMING
+    assert not BOUNDS or other == token
+    assert a.wait_leader(60, "other").token == other or not BOUNDS
 
 
 @pytest.mark.skipif(not can_make_networks(), reason="needs root and iproute2")
@@ -120,13 +122,13 @@ def test_a_link_that_swallows_everything(start, sample, folder, closing, killed)
     freed = boottime_ns() - since
     change = sampler.wait_for_leader(since, besides=("pod-a",))
     assert change.token > old.token
-    if TIMING:
+    if BOUNDS:
         assert freed <= 4.3 * S, "the server gives the lock up within two ttl"
     if not killed:
         assert not a.leads()
         asked = boottime_ns()
         a.status()
-        assert not TIMING or boottime_ns() - asked < 50 * MS, "its loop is free"
+        assert not BOUNDS or boottime_ns() - asked < 50 * MS, "its loop is free"
         network.mend()
         a.wait_state("follower", 60)
     sampler.stop()
@@ -143,7 +145,7 @@ def test_hosts_that_do_not_answer_are_passed_over(start, postgres, closing):
         wait_until(lambda: not pod.leads(), 5)
         since = boottime_ns()
         pod.wait_leader(60)
-        assert not TIMING or boottime_ns() - since < 4 * S
+        assert not BOUNDS or boottime_ns() - since < 4 * S
 
 
 @pytest.mark.skipif(not can_make_networks(), reason="needs root")
@@ -171,7 +173,7 @@ def test_a_name_server_that_says_nothing_stalls_nobody(start, folder):
         time.sleep(0.01)
     silent.close()
     wait_until(lambda: "looking up" in pod.log(), 30)
-    if TIMING:
+    if BOUNDS:
         assert worst < 100 * MS
     with open(f"/proc/{pod.pid}/status", encoding="ascii") as f:
         threads = int(next(line for line in f if line.startswith("Threads:")).split()[1])
@@ -242,8 +244,8 @@ def test_a_lock_goes_back_without_a_second_connection(start, postgres):
     assert postgres.row()["clean"] == "f"
     told = pod.event("no-clean-mark")
     assert [e["election"] for e in told] == ["a"] and told[0]["why"].startswith("53300"), pod.log()
-    assert not TIMING or (took < 1 * S and pod.event("drained"))
-    assert "no answer in time" not in pod.log() or not TIMING
+    assert not BOUNDS or (took < 1 * S and pod.event("drained"))
+    assert "no answer in time" not in pod.log() or not BOUNDS
     postgres.sql("ALTER ROLE app CONNECTION LIMIT -1")
 
 
