@@ -35,7 +35,7 @@ def test_locks_that_exclude_nobody_are_not_led_on(start, postgres):
              "sticky": "still there", "null": "random key was not given",
              "later": "pg_locks does not have it", "other": "42883: function pg_catalog.pg_control_system()"}
     for name in words:
-        postgres.sql(f"CREATE DATABASE {name}")
+        postgres.sql(f"CREATE DATABASE \"{name}\"")
         postgres.sql("GRANT CREATE ON SCHEMA public TO app", database=name)
         for function, answer in FAKES.get(name, ()):
             postgres.sql(REPLACE.format(function, answer), database=name)
