@@ -60,11 +60,13 @@ class PageReader:
         return int(self._answer().split()[1])
 
     def follow(self, until_ns):
-        """Has it check without pause; followed() gives the readings that brought a change."""
+        """Has it check without pause, and returns when it does. followed() gives the readings that
+        brought a change, and those before them."""
         self._ask(f"follow {until_ns}")
+        self.first = parse(self._answer())
 
     def followed(self):
-        readings = []
+        readings = [self.first]
         while True:
             line = self._answer()
             if line.startswith("followed"):

@@ -3,12 +3,14 @@
  *   check     -> "SEND_NS RECEIVE_NS leader TOKEN VALID_NS DEADLINE_NS", or
  *                "SEND_NS RECEIVE_NS STATE PROBLEM HOLDER|-"
  *   spin N    -> N checks, then how many of them said leader: "spun LEADER"
- *   follow NS -> checks without pause until BOOTTIME NS; a line as of check for the first and for
- *                each that differs in more than its times, then "followed COUNT"
+ *   follow NS -> checks without pause until BOOTTIME NS; a line as of check for the first (at
+ * once), for each that differs in more than its times, and for the one before such a one; then
+ * "followed COUNT"
  */
 #include "gavel_page.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,18 +52,36 @@ static void spin(struct gavel_page *page, uint64_t count) {
     printf("spun %" PRIu64 "\n", leader);
 }
 
+static bool brings_a_change(const struct gavel_page_answer *now,
+                            const struct gavel_page_answer *last) {
+    return now->leader != last->leader || now->token != last->token || now->state != last->state ||
+           now->problem != last->problem;
+}
+
 static void follow(struct gavel_page *page, int64_t until_ns) {
-    struct gavel_page_answer last = {.problem = GAVEL_PAGE_BUSY};
+    struct gavel_page_answer last = {0};
+    int64_t last_send_ns = 0;
+    int64_t last_receive_ns = 0;
+    bool last_printed = true;
     uint64_t count = 0;
     for (int64_t send_ns = boottime_ns(); send_ns < until_ns; count++) {
         struct gavel_page_answer answer;
         (void)gavel_page_check(page, &answer);
         int64_t receive_ns = boottime_ns();
-        if (answer.leader != last.leader || answer.token != last.token ||
-            answer.state != last.state || answer.problem != last.problem || count == 0) {
+        bool changed = count == 0 || brings_a_change(&answer, &last);
+        if (changed) {
+            if (!last_printed) {
+                print_answer(page, &last, last_send_ns, last_receive_ns);
+            }
             print_answer(page, &answer, send_ns, receive_ns);
         }
+        if (count == 0) {
+            (void)fflush(stdout);
+        }
         last = answer;
+        last_send_ns = send_ns;
+        last_receive_ns = receive_ns;
+        last_printed = changed;
         send_ns = receive_ns;
     }
     printf("followed %" PRIu64 "\n", count);
