@@ -17,7 +17,7 @@ import sys
 import threading
 
 from kit.clock import wait_until
-from kit.sidecar import BIN, GAVELCTL, clean_env
+from kit.sidecar import BIN, GAVELCTL, LONG, clean_env
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.path.join(HERE, "programs")
@@ -44,12 +44,12 @@ def build_go():
     shutil.copy(os.path.join(PROGRAMS, "program.go"), folder)
     with open(folder + "/go.mod", "w") as f:
         f.write("module program\n\ngo 1.19\n\nrequire gavel v0.0.0\n\nreplace gavel => ./gavel\n")
-    _make("go", ["go", "build", "-o", "program", "."], cwd=folder, env=clean_env({
+    env = clean_env({
         "GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GO111MODULE": "on",
-        "GOCACHE": os.path.join(BUILT, "go-cache"), "GOPATH": os.path.join(BUILT, "go-path")}))
-    _make("go", ["go", "vet", "./...", "gavel"], cwd=folder, env=clean_env({
-        "GOFLAGS": "-mod=mod", "GOPROXY": "off", "GO111MODULE": "on",
-        "GOCACHE": os.path.join(BUILT, "go-cache"), "GOPATH": os.path.join(BUILT, "go-path")}))
+        "GOCACHE": os.path.join(BUILT, "go-cache"), "GOPATH": os.path.join(BUILT, "go-path")})
+    _make("go", ["go", "build", "-o", "program", "."], cwd=folder, env=env)
+    if LONG:  # it compiles half of the standard library for that
+        _make("go", ["go", "vet", ".", "gavel"], cwd=folder, env=env)
 
 
 def build_java():
