@@ -122,6 +122,7 @@ class Program:
             self.process.wait(10)
         for thread in self._threads:
             thread.join(5)
+            assert not thread.is_alive(), f"{self.language}: something of it has been left running"
         self.process.stdout.close()
         self.process.stderr.close()
         assert not self.errors, f"{self.language}: {self.errors}"
