@@ -12,7 +12,8 @@ from clients.fake_sidecar import FakeSidecar
 from clients.languages import ATTACHES, LANGUAGES, build_go, build_java
 from kit.clock import MS, boottime_ns, wait_until
 
-QUICK = ("--ttl", "1s", "--mode", "efficiency", "--valid-for", "400ms")
+# Long enough that a busy machine does not end it.
+STABLE = ("--ttl", "30s", "--mode", "efficiency", "--valid-for", "5s")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -69,7 +70,7 @@ NOT_LEADER = ("false", "-", "not-leader")
 
 
 def test_a_leader_and_a_follower(pods, program):
-    leader, follower = pods(*QUICK)
+    leader, follower = pods(*STABLE)
     for language, one in everyone(program, leader).items():
         token = str(leader.check(language).token)
         assert asked_all(one) == ("true", token, token), language
@@ -78,7 +79,7 @@ def test_a_leader_and_a_follower(pods, program):
 
 
 def test_a_dead_socket(pods, program, folder):
-    leader, _ = pods(*QUICK)
+    leader, _ = pods(*STABLE)
     programs = everyone(program, leader)
     leader.kill9()
     leader.wait()
@@ -91,7 +92,7 @@ def test_a_dead_socket(pods, program, folder):
 
 
 def test_an_election_that_is_not_there(pods, program):
-    leader, _ = pods(*QUICK)
+    leader, _ = pods(*STABLE)
     for language in LANGUAGES:
         for name in ("other", ""):  # with several elections one has to be named
             assert asked_all(program(language, leader.socket_path, name)) == NOT_LEADER, language
@@ -157,7 +158,7 @@ def strange():
 
 
 def test_changes_and_the_attachment_live_through_a_restart(pods, program):
-    leader, follower = pods(*QUICK)
+    leader, follower = pods(*STABLE)
     follower.stop()
     programs = everyone(program, leader)
     for language, one in programs.items():
@@ -238,7 +239,7 @@ def test_work_that_ends_by_itself_gives_leadership_away(pods, program):
 
 
 def test_a_restart_cancels_the_work_and_runs_it_again(pods, program):
-    first, second = pods(*QUICK)
+    first, second = pods(*STABLE)
     second.stop()
     programs = everyone(program, first)
     for one in programs.values():
