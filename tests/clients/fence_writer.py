@@ -8,7 +8,6 @@
 import os
 import signal
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,6 +17,7 @@ from clients.fences import FENCES  # noqa: E402
 from gavel import Gavel, NotLeader  # noqa: E402
 
 WRITES = 50
+CONNECTIONS = 10
 UNGUARDED = 5  # so many of them write to an unguarded place as well
 
 fence = FENCES[sys.argv[1]](sys.argv[2])
@@ -29,35 +29,26 @@ def check():
         try:
             return gavel.require_leader()
         except NotLeader:
-            time.sleep(0.005)
+            time.sleep(0.01)
 
 
-def one(n, ready, go):
-    token = check()
-    prepared = fence.prepare(token) if go else None
-    ready.wait()
-    if go:
-        go.wait()
+def write(n, token, prepared):
     accepted = fence.write(prepared, token, n, True)
     if n < UNGUARDED:
-        fence.write(prepared, token, n, False)
-    return accepted, token
+        fence.write(None, token, n, False)
+    return accepted
 
 
-with ThreadPoolExecutor(WRITES) as pool:
+with ThreadPoolExecutor(CONNECTIONS) as pool:
     for line in sys.stdin:
         verb, number = line.split()
         fence.round = int(number)
-        ready = threading.Barrier(WRITES + 1)
-        go = threading.Event() if verb == "pause" else None
-        writes = [pool.submit(one, n, ready, go) for n in range(WRITES)]
-        ready.wait()
-        if go:
+        tokens = [check() for _ in range(WRITES)]
+        prepared = [None] * WRITES
+        if verb == "pause":
+            prepared = [fence.prepare(token) for token in tokens]
             os.write(1, b"checked\n")
             os.kill(os.getpid(), signal.SIGSTOP)
-            go.set()
-        results = [w.result() for w in writes]
-        tokens = [token for _, token in results]
-        accepted = sum(a for a, _ in results)
+        accepted = sum(pool.map(write, range(WRITES), tokens, prepared))
         os.write(1, b"wrote %d %d %d %d\n" % (accepted, WRITES - accepted, min(tokens),
                                              max(tokens)))

@@ -38,7 +38,7 @@ class _Connected:
         return self._local.connection
 
     def prepare(self, _token):
-        self._mine()
+        pass
 
 
 class PostgresFence(_Connected):
@@ -199,7 +199,8 @@ class Idempotent:
         pass
 
     def write(self, _prepared, token, n, guarded):
-        key = effect_key("salary", self.round, n) if guarded else f"{token}/{n}"
+        key = effect_key("salary", self.round, n) \
+            if guarded else f"{self.round}/{token}/{n}"
         return send("127.0.0.1", self._port, "/guarded" if guarded else "/unguarded", key,
                     str(token), 30)
 

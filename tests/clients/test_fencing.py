@@ -2,6 +2,7 @@
 without one stale writes are seen. All guards at the same time, each with an election of its own."""
 
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -28,17 +29,30 @@ class Writer:
             [sys.executable, WRITER, fence, str(place), sidecar.socket_path, fence],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=clean_env())
 
+        self._lines = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self._lines.put(line.split())
+        self._lines.put(None)
+
     def tell(self, verb, number):
         self.process.stdin.write(f"{verb} {number}\n")
         self.process.stdin.flush()
 
-    def hear(self):
-        line = self.process.stdout.readline()
-        assert line, f"the writer to {self.election} ended"
-        return line.split()
+    def hear(self, meanwhile=lambda: None):
+        """What it says next; `meanwhile` is done until then."""
+        def heard():
+            meanwhile()
+            try:
+                return self._lines.get(timeout=0.03)
+            except queue.Empty:
+                return None
+        return wait_until(heard, 60, f"the writer to {self.election} says something")
 
-    def wait_paused(self):
-        assert self.hear() == ["checked"]
+    def wait_paused(self, meanwhile):
+        assert self.hear(meanwhile) == ["checked"]
 
         def is_stopped():
             with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as f:
@@ -56,23 +70,18 @@ class Writer:
 
 
 def lead_instead(old, new):
-    """The old leader gives leadership away until the new one has it."""
-    def leads():
-        if old.sidecar.leads(old.election):
-            old.sidecar.ask("resign " + old.election, timeout=30)
-        return new.sidecar.leads(new.election)
-    wait_until(leads, 60, f"another leads for {old.election}")
+    """Has the old leader give leadership away, if it has it; to be repeated."""
+    if not new.sidecar.leads(new.election) and old.sidecar.leads(old.election):
+        old.sidecar.ask("resign " + old.election, timeout=30)
 
 
 def one_round(number, old, new, current):
     """(accepted late writes, whether stale data was seen without the guard)."""
-    lead_instead(new, old)
     old.tell("pause", number)
-    old.wait_paused()
-    lead_instead(old, new)
+    old.wait_paused(lambda: lead_instead(new, old))
     new.tell("write", number)
-    _, accepted, refused, lowest, highest = new.hear()
-    assert (accepted, refused) == (str(WRITES), "0")
+    _, accepted, _, lowest, highest = new.hear(lambda: lead_instead(old, new))
+    assert int(accepted) > 0
     old.go_on()
     _, late, refused, _, stale = old.hear()
     assert int(stale) < int(lowest), "the token did not grow"
@@ -86,7 +95,7 @@ def one_round(number, old, new, current):
 @pytest.fixture
 def places(folder, closing, redis):
     """What each fence is given to find its resource."""
-    postgres = closing(Postgres(folder + "/pg", ["max_connections=130"]))
+    postgres = closing(Postgres(folder + "/pg", ["max_connections=30"]))
     PostgresFence.create(postgres)
     sink = closing(Sink())
     os.mkdir(folder + "/files")
