@@ -29,10 +29,16 @@ LANGUAGES = tuple(os.environ.get("GAVEL_LANGUAGES", "c python go node java sh").
 ATTACHES = tuple(x for x in LANGUAGES if x != "sh")
 
 
-def _make(language, command, **kwargs):
+def make(language, command, **kwargs):
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=240, **kwargs)
     assert done.returncode == 0, f"{language}: {' '.join(command)}\n{done.stdout}{done.stderr}"
+
+
+def go_env():
+    return clean_env({
+        "GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GO111MODULE": "on",
+        "GOCACHE": os.path.join(BUILT, "go-cache"), "GOPATH": os.path.join(BUILT, "go-path")})
 
 
 def build_go():
@@ -44,18 +50,15 @@ def build_go():
     shutil.copy(os.path.join(PROGRAMS, "program.go"), folder)
     with open(folder + "/go.mod", "w") as f:
         f.write("module program\n\ngo 1.19\n\nrequire gavel v0.0.0\n\nreplace gavel => ./gavel\n")
-    env = clean_env({
-        "GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GO111MODULE": "on",
-        "GOCACHE": os.path.join(BUILT, "go-cache"), "GOPATH": os.path.join(BUILT, "go-path")})
-    _make("go", ["go", "build", "-o", "program", "."], cwd=folder, env=env)
+    make("go", ["go", "build", "-o", "program", "."], cwd=folder, env=go_env())
     if LONG:  # it compiles half of the standard library for that
-        _make("go", ["go", "vet", ".", "gavel"], cwd=folder, env=env)
+        make("go", ["go", "vet", ".", "gavel"], cwd=folder, env=go_env())
 
 
 def build_java():
     folder = os.path.join(BUILT, "java")
     os.makedirs(folder, exist_ok=True)
-    _make("java", ["javac", "-Xlint:all", "-Werror", "-d", folder, "--release", "17",
+    make("java", ["javac", "-Xlint:all", "-Werror", "-d", folder, "--release", "17",
                    os.path.join(CLIENTS, "java", "Gavel.java"),
                    os.path.join(PROGRAMS, "Program.java")])
 
