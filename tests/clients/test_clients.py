@@ -10,6 +10,7 @@ import pytest
 
 from clients.fake_sidecar import FakeSidecar
 from clients.languages import ATTACHES, LANGUAGES, build_go, build_java
+from e2e.told import pause_s
 from kit.clock import MS, boottime_ns, wait_until
 
 # Long enough that a busy machine does not end it.
@@ -250,6 +251,7 @@ def test_a_restart_cancels_the_work_and_runs_it_again(pods, program):
     for language, one in programs.items():
         assert one.wait_for("cancelled")[1] == tokens[language]
     first.start()
+    pause_s(0.5)  # in which a client tries it several times
     for language, one in programs.items():
         # Attached again only when the old work has ended.
         assert not first.event("application", election=language, what="attached"), language

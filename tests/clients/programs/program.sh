@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC1091,SC2016
 # Speaks the line protocol of ../languages.py with the functions for the shell:
 # program.sh SOCKET ELECTION
 export GAVEL_SOCKET="$1" GAVEL_ELECTION="$2"
