@@ -119,7 +119,7 @@ class Program:
     def close(self):
         self.process.stdin.close()
         try:
-            self.process.wait(5)
+            self.process.wait(20)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait(10)

@@ -35,9 +35,9 @@ while read -r verb; do
     finish) finish ;;
     esac
 done
-finish
+: >"$finish.all" # stays, whoever works now or is started yet
 for process in $running; do
     kill -s TERM -- "$process" 2>/dev/null
 done
 wait 2>/dev/null
-rm -f "$finish"
+rm -f "$finish" "$finish.all"
