@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC1091,SC2016
+# shellcheck shell=sh disable=SC1091,SC2016,SC2154
 # What program.sh runs: says when it begins, when it has to stop, and when it does.
 say() {
     read -r up _ </proc/uptime
