@@ -78,6 +78,13 @@ need_postgres() {
     command -v ip >/dev/null 2>&1 || missing="$missing iproute2"
 }
 
+# What the clients are written in.
+need_languages() {
+    need_command go golang-go
+    need_command node nodejs
+    need_command javac default-jdk-headless
+}
+
 # install_missing, while nothing that comes along may start a service.
 install_quietly() {
     policy=/usr/sbin/policy-rc.d clusters=/etc/postgresql-common/createcluster.conf
@@ -118,7 +125,7 @@ install_all() {
     has_pytest || missing="$missing python3-pytest"
     command -v redis-server >/dev/null 2>&1 || need_command redis-check-rdb redis-tools
     [ "$what" = lint ] || need_postgres
-    [ "$what" != all ] || need_command clang clang
+    [ "$what" != all ] || { need_command clang clang; need_languages; }
     install_quietly || return 1
     if [ "$what" = all ]; then
         need_fuzzer

@@ -1,0 +1,59 @@
+"""A fence for an HTTP service, as WSGI middleware: a request with a lower Fencing-Token than the
+highest that was seen gets 412, one without gets 428.
+
+    application = Fenced(application, "/var/lib/app/fence")
+
+The highest token is kept in a file, synced before the request is let through. Requests that write are
+handled one at a time: checked and then overtaken, one could take effect after a newer leader's. So
+this is for one process with threads; several share a database, and its fence.
+"""
+
+import os
+import threading
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+class Fenced:
+    def __init__(self, application, path):
+        self._application, self._path = application, path
+        self._lock = threading.Lock()
+        try:
+            with open(path, encoding="ascii") as f:
+                self._highest = int(f.read())
+        except FileNotFoundError:
+            self._highest = 0
+
+    def __call__(self, environ, start_response):
+        if environ["REQUEST_METHOD"] in SAFE:
+            return self._application(environ, start_response)
+        token = environ.get("HTTP_FENCING_TOKEN", "")
+        if not (token.isascii() and token.isdigit() and len(token) <= 18):
+            return self._refuse(start_response, "428 Precondition Required", "no Fencing-Token")
+        with self._lock:
+            if int(token) < self._highest:
+                return self._refuse(start_response, "412 Precondition Failed",
+                                    f"{self._highest} has been seen")
+            if int(token) > self._highest:
+                self._remember(int(token))
+            # All of it within the lock, the lazy parts too.
+            answer = self._application(environ, start_response)
+            try:
+                return list(answer)
+            finally:
+                getattr(answer, "close", lambda: None)()
+
+    def _remember(self, token):
+        with open(self._path + ".new", "w", encoding="ascii") as f:
+            f.write(str(token))
+            f.flush()
+            os.fsync(f.fileno())
+        os.replace(self._path + ".new", self._path)
+        self._highest = token
+
+    @staticmethod
+    def _refuse(start_response, status, why):
+        body = why.encode()
+        start_response(status, [("Content-Type", "text/plain"),
+                                ("Content-Length", str(len(body)))])
+        return [body]

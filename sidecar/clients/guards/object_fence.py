@@ -1,0 +1,56 @@
+"""A fence for an object store that has conditional writes (If-Match and If-None-Match, as S3, GCS and
+Azure have them): the token is kept with the object, and a write replaces only what was compared.
+
+    store = ObjectFence("storage.local", 9000)
+    store.put("/bucket/report", b"...", token)       # Stale: a newer leader has written it
+
+Whatever comes between the comparison and the write changes the ETag, and the write is refused by the
+store itself; then it is compared anew.
+"""
+
+import http.client
+
+HEADER = "x-amz-meta-fencing-token"  # S3's form of metadata
+
+
+class Stale(Exception):
+    """Another leader, with a greater token, has written the object."""
+
+
+class ObjectFence:
+    def __init__(self, host, port, timeout=10.0):
+        self._host, self._port, self._timeout = host, port, timeout
+
+    def _request(self, method, path, body=None, headers=()):
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+        try:
+            connection.request(method, path, body, dict(headers))
+            reply = connection.getresponse()
+            reply.read()
+            return reply
+        finally:
+            connection.close()
+
+    def look(self, path, token):
+        """The condition under which this token may write; raises Stale."""
+        reply = self._request("HEAD", path)
+        if reply.status == 404:
+            return {"If-None-Match": "*"}
+        if reply.status != 200:
+            raise OSError(f"HEAD {path}: {reply.status}")
+        if int(reply.getheader(HEADER, "0")) > token:
+            raise Stale(path)
+        return {"If-Match": reply.getheader("ETag")}
+
+    def put(self, path, body, token):
+        while not self.put_if(path, body, token, self.look(path, token)):
+            pass
+
+    def put_if(self, path, body, token, condition):
+        """False: it was written by somebody in between."""
+        reply = self._request("PUT", path, body, {**condition, HEADER: str(token)})
+        if reply.status in (409, 412):
+            return False
+        if reply.status not in (200, 201, 204):
+            raise OSError(f"PUT {path}: {reply.status}")
+        return True

@@ -1,0 +1,24 @@
+-- A fence for PostgreSQL: writes of a leader that has been replaced are refused, however late they
+-- come. Once:
+CREATE TABLE IF NOT EXISTS gavel_fence (
+    election    text   PRIMARY KEY,
+    fence_token bigint NOT NULL
+);
+
+-- First in each transaction that writes: SELECT gavel_fence('billing', $token);
+-- It stays locked until the transaction ends, so that no older token can come in between; have a
+-- leader that was paused in the middle cut off by SET idle_in_transaction_session_timeout = '5s'.
+CREATE OR REPLACE FUNCTION gavel_fence(of_election text, token bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO gavel_fence AS fence (election, fence_token) VALUES (of_election, token)
+    ON CONFLICT (election) DO UPDATE SET fence_token = EXCLUDED.fence_token
+        WHERE fence.fence_token <= EXCLUDED.fence_token;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'stale fencing token % for %', token, of_election
+            USING ERRCODE = 'serialization_failure', HINT = 'another leader has written since';
+    END IF;
+END $$;
+
+-- Or, where each row has its own column, in the statement itself; no row: refused.
+--   UPDATE invoice SET total = $1, fence_token = $2 WHERE id = $3 AND fence_token <= $2;

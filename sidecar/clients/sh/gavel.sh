@@ -1,0 +1,56 @@
+# shellcheck shell=sh
+# gavel for the shell, to be sourced. It needs gavelctl, which is static and can be copied anywhere.
+#
+#     . gavel.sh
+#     gavel_is_leader && ...             # ask before each effect; any doubt is "no"
+#     token=$(gavel_token) || exit       # send the token along with the effect
+#     gavel_require_leader               # sets GAVEL_TOKEN, or ends the script with status 1
+#     gavel_on_change notify &           # calls: notify true TOKEN, notify false -
+#     gavel_run sh work.sh               # attaches; runs it while this replica leads, GAVEL_TOKEN set
+#     gavel_attach "$0" "$@"             # from here on the script itself runs only while it leads
+#
+# GAVELCTL       where gavelctl is
+# GAVEL_SOCKET   the sidecar's socket
+# GAVEL_ELECTION may be left out where the sidecar has one
+# A yes is good for what is left of its validity, counted by gavelctl from before it was asked for,
+# less GAVEL_MARGIN_MS: a shell needs a while for the next command.
+: "${GAVELCTL:=gavelctl}" "${GAVEL_MARGIN_MS:=50}" "${GAVEL_TIMEOUT:=1s}" "${GAVEL_POLL_S:=0.3}"
+
+gavel_token() {
+    # shellcheck disable=SC2046
+    set -- $("$GAVELCTL" check --timeout "$GAVEL_TIMEOUT" ${GAVEL_ELECTION:+"$GAVEL_ELECTION"} 2>/dev/null)
+    [ $# = 3 ] && [ "$1" = leader ] && [ "$3" -gt "$GAVEL_MARGIN_MS" ] && printf '%s\n' "$2"
+}
+
+gavel_is_leader() {
+    gavel_token >/dev/null
+}
+
+gavel_require_leader() {
+    GAVEL_TOKEN=$(gavel_token) || { echo "gavel: this replica does not lead" >&2; exit 1; }
+    export GAVEL_TOKEN
+}
+
+# Looks every GAVEL_POLL_S; never ends.
+gavel_on_change() {
+    gavel_told=
+    while :; do
+        gavel_now=$(gavel_token) || gavel_now=-
+        if [ "$gavel_now" != "$gavel_told" ]; then
+            gavel_told=$gavel_now
+            if [ "$gavel_now" = - ]; then "$@" false -; else "$@" true "$gavel_now"; fi
+        fi
+        sleep "$GAVEL_POLL_S"
+    done
+}
+
+# The command is asked to end (SIGTERM) and killed before another replica may lead. What it leaves
+# behind is `done`, a lost sidecar is looked for again, leadership is given away at its own end: all
+# as gavelctl exec does it.
+gavel_run() {
+    "$GAVELCTL" exec ${GAVEL_ELECTION:+"$GAVEL_ELECTION"} -- "$@"
+}
+
+gavel_attach() {
+    [ -n "${GAVEL_TOKEN:-}" ] || exec "$GAVELCTL" exec ${GAVEL_ELECTION:+"$GAVEL_ELECTION"} -- "$@"
+}

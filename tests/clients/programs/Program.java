@@ -1,0 +1,91 @@
+import gavel.Gavel;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.OptionalLong;
+import java.util.concurrent.Semaphore;
+import java.util.stream.Collectors;
+
+/** Speaks the line protocol of ../languages.py with the client for Java: Program SOCKET ELECTION */
+public final class Program {
+    private static final Semaphore FINISH = new Semaphore(0);
+
+    private Program() {
+    }
+
+    private static synchronized void say(Object... words) {
+        System.out.println(Arrays.stream(words).map(String::valueOf).collect(Collectors.joining(" ")));
+        System.out.flush();
+    }
+
+    private static long nowNs() {
+        try {
+            String text = Files.readString(Path.of("/proc/uptime"));
+            return Long.parseLong(text.substring(0, text.indexOf(' ')).replace(".", "")) * 10_000_000;
+        } catch (Exception e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static String text(OptionalLong token) {
+        return token.isPresent() ? Long.toString(token.getAsLong()) : "-";
+    }
+
+    private static void work(Gavel.Leadership leadership) {
+        say("started", leadership.token(), nowNs());
+        boolean finished = false;
+        try {
+            FINISH.acquire();
+            finished = true;
+        } catch (InterruptedException e) {
+            say(leadership.cancelled() ? "cancelled" : "interrupted", leadership.token(), nowNs());
+        }
+        if (!finished) {
+            FINISH.acquireUninterruptibly();
+        }
+        say("stopped", leadership.token(), nowNs());
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Gavel gavel = new Gavel(Path.of(arguments[0]), arguments.length > 1 ? arguments[1] : "");
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            switch (line) {
+                case "is_leader" -> say("is_leader", gavel.isLeader());
+                case "token" -> say("token", text(gavel.token()));
+                case "require" -> {
+                    try {
+                        say("require", gavel.requireLeader());
+                    } catch (Gavel.NotLeader e) {
+                        say("require", "not-leader");
+                    }
+                }
+                case "watch" -> gavel.onChange((leader, token) -> say("change", leader, text(token)));
+                case "attach" -> gavel.attach(token -> say("revoked", token, nowNs()));
+                case "detach" -> {
+                    gavel.detach();
+                    say("detached");
+                }
+                case "run" -> {
+                    Thread thread = new Thread(() -> run(gavel));
+                    thread.setDaemon(true);
+                    thread.start();
+                }
+                case "finish" -> FINISH.release();
+                default -> throw new IllegalArgumentException(line);
+            }
+        }
+    }
+
+    private static void run(Gavel gavel) {
+        try {
+            gavel.run(Program::work);
+            say("returned");
+        } catch (Exception e) {
+            say("failed", e);
+        }
+    }
+}

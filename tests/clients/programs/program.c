@@ -1,0 +1,108 @@
+/* Speaks the line protocol of ../languages.py with the client for C: client_program SOCKET ELECTION
+ */
+#include <gavel.h>
+
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct gavel *client;
+static int finish; /* eventfd */
+
+static int64_t now_ns(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static void say(const char *word, uint64_t token) {
+    (void)printf("%s %" PRIu64 " %" PRId64 "\n", word, token, now_ns());
+    (void)fflush(stdout);
+}
+
+static void say_token(const char *word, uint64_t token, const char *none) {
+    if (token != 0) {
+        (void)printf("%s %" PRIu64 "\n", word, token);
+    } else {
+        (void)printf("%s %s\n", word, none);
+    }
+    (void)fflush(stdout);
+}
+
+static void on_change(void *context, bool leader, uint64_t token) {
+    (void)context;
+    say_token(leader ? "change true" : "change false", token, "-");
+}
+
+static void on_revoke(void *context, uint64_t token) {
+    (void)context;
+    say("revoked", token);
+}
+
+static int work(struct gavel_leadership *leadership, void *context) {
+    eventfd_t count;
+    (void)context;
+    say("started", gavel_leadership_token(leadership));
+    struct pollfd wanted[] = {{.fd = gavel_leadership_fd(leadership), .events = POLLIN},
+                              {.fd = finish, .events = POLLIN}};
+    (void)poll(wanted, 2, -1);
+    if (gavel_leadership_wait(leadership, 0)) {
+        say("cancelled", gavel_leadership_token(leadership));
+    }
+    (void)eventfd_read(finish, &count);
+    say("stopped", gavel_leadership_token(leadership));
+    return 7;
+}
+
+static void *run(void *context) {
+    (void)context;
+    if (gavel_run(client, work, NULL) == 7) {
+        (void)printf("returned\n");
+        (void)fflush(stdout);
+    }
+    return NULL;
+}
+
+static void obey(const char *verb) {
+    uint64_t token;
+    pthread_t thread;
+    if (strcmp(verb, "is_leader") == 0) {
+        (void)printf("is_leader %s\n", gavel_is_leader(client) ? "true" : "false");
+    } else if (strcmp(verb, "token") == 0) {
+        say_token("token", gavel_token(client), "-");
+    } else if (strcmp(verb, "require") == 0) {
+        bool leads = gavel_require_leader(client, &token) == 0;
+        say_token("require", leads ? token : 0, "not-leader");
+    } else if (strcmp(verb, "watch") == 0) {
+        (void)gavel_on_change(client, on_change, NULL);
+    } else if (strcmp(verb, "attach") == 0) {
+        (void)gavel_attach(client, on_revoke, NULL);
+    } else if (strcmp(verb, "detach") == 0) {
+        gavel_detach(client);
+        (void)printf("detached\n");
+    } else if (strcmp(verb, "run") == 0 && pthread_create(&thread, NULL, run, NULL) == 0) {
+        (void)pthread_detach(thread);
+    } else if (strcmp(verb, "finish") == 0) {
+        (void)eventfd_write(finish, 1);
+    }
+    (void)fflush(stdout);
+}
+
+int main(int argc, char **argv) {
+    char line[64];
+    finish = eventfd(0, EFD_CLOEXEC);
+    client = gavel_create(argv[1], argc > 2 ? argv[2] : "");
+    if (client == NULL) {
+        return 1;
+    }
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        obey(line);
+    }
+    _exit(0); /* work may still wait for its finish */
+}

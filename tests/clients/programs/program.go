@@ -1,0 +1,76 @@
+// Speaks the line protocol of ../languages.py with the client for Go: program SOCKET ELECTION
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"gavel"
+)
+
+func nowNs() int64 {
+	var t syscall.Timespec
+	syscall.Syscall(syscall.SYS_CLOCK_GETTIME, 7, uintptr(unsafe.Pointer(&t)), 0)
+	return t.Nano()
+}
+
+func text(token uint64) string {
+	if token == 0 {
+		return "-"
+	}
+	return fmt.Sprint(token)
+}
+
+var finish = make(chan struct{}, 1)
+
+func work(ctx context.Context, token uint64) error {
+	fmt.Println("started", token, nowNs())
+	select {
+	case <-ctx.Done():
+		fmt.Println("cancelled", token, nowNs())
+		<-finish
+	case <-finish:
+	}
+	fmt.Println("stopped", token, nowNs())
+	return nil
+}
+
+func main() {
+	g := gavel.New(gavel.Options{Socket: os.Args[1], Election: os.Args[2]})
+	ctx := context.Background()
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		switch lines.Text() {
+		case "is_leader":
+			fmt.Println("is_leader", g.IsLeader())
+		case "token":
+			fmt.Println("token", text(g.Token()))
+		case "require":
+			if token, err := g.RequireLeader(); err != nil {
+				fmt.Println("require not-leader")
+			} else {
+				fmt.Println("require", token)
+			}
+		case "watch":
+			g.OnChange(ctx, func(leader bool, token uint64) {
+				fmt.Println("change", leader, text(token))
+			})
+		case "attach":
+			g.Attach(func(token uint64) { fmt.Println("revoked", token, nowNs()) })
+		case "detach":
+			g.Detach()
+			fmt.Println("detached")
+		case "run":
+			go func() {
+				_ = g.Run(ctx, work)
+				fmt.Println("returned")
+			}()
+		case "finish":
+			finish <- struct{}{}
+		}
+	}
+}

@@ -1,0 +1,166 @@
+"""What each guard says to whom: order, equal tokens, strange ones."""
+
+import threading
+
+import pytest
+
+from clients.fences import FileFence, ObjectFence, StaleFile, StaleObject, effect_key, read_guard
+from clients.resources import Objects, Register, Sink
+from kit.pg_wire import PgError, PgWire
+from kit.resp import RespError
+
+from http_fence import Fenced
+from idempotent import send
+
+
+def test_postgres(postgres):
+    postgres.sql(read_guard("postgres.sql"))
+    postgres.sql(read_guard("postgres.sql"))  # again does no harm
+    postgres.sql("CREATE TABLE invoice (id int PRIMARY KEY, total int, fence_token bigint)")
+    postgres.sql("INSERT INTO invoice VALUES (1, 0, 5)")
+    session = PgWire(postgres.port, "super", "app")
+    for token in (5, 5, 1796157414879):
+        session.ask(f"BEGIN; SELECT gavel_fence('a', {token}); COMMIT")
+    with pytest.raises(PgError, match="40001 stale fencing token 1796157414878 for a"):
+        session.ask("BEGIN; SELECT gavel_fence('a', 1796157414878); UPDATE invoice SET total = 9;"
+                    " COMMIT")
+    session.ask("ROLLBACK")
+    session.ask("BEGIN; SELECT gavel_fence('b', 1); COMMIT")  # another election
+    assert session.ask("SELECT total FROM invoice") == "0"
+    # The column of a row, in the words of the file.
+    update = read_guard("postgres.sql").rsplit("--   ", 1)[1].strip()
+    for total, token, written in ((7, 5, True), (8, 4, False), (9, 6, True)):
+        sql = update.replace("$1", str(total)).replace("$2", str(token)).replace("$3", "1")
+        session.ask(sql)
+        assert (session.ask("SELECT total FROM invoice") == str(total)) == written
+    session.close()
+
+
+def test_postgres_a_transaction_that_is_under_way_keeps_others_out(postgres):
+    postgres.sql(read_guard("postgres.sql"))
+    old, new = (PgWire(postgres.port, "super", "app") for _ in range(2))
+    old.ask("BEGIN; SELECT gavel_fence('a', 5)")
+    order = []
+
+    def newer():
+        new.ask("BEGIN; SELECT gavel_fence('a', 6); COMMIT")
+        order.append("new")
+    thread = threading.Thread(target=newer)
+    thread.start()
+    thread.join(0.2)
+    order.append("old")
+    old.ask("COMMIT")
+    thread.join(20)
+    assert order == ["old", "new"]
+    with pytest.raises(PgError, match="stale"):
+        old.ask("SELECT gavel_fence('a', 5)")
+
+
+def test_redis_compares_digits_and_not_doubles(redis):
+    script = read_guard("redis.lua")
+
+    def put(token, value="x"):
+        return redis.cli("EVAL", script, 2, "fence", "key", token, value)
+    # As doubles all of these would be equal; as plain text 10 would be less than 9.
+    for token in ("9", "10", "10", "9007199254740992", "9007199254740993", "123456789012345678901"):
+        assert put(token, token) == "OK"
+        assert redis.cli("GET", "key") == token
+    for token in ("123456789012345678900", "99", "0123456789012345678900", "0"):
+        with pytest.raises(RespError, match="^STALE 123456789012345678901 has been seen"):
+            put(token)
+    for token in ("", "-1", "1e30", "0x10", "1 "):
+        with pytest.raises(RespError, match="^BADTOKEN"):
+            put(token)
+    assert redis.cli("GET", "key") == "123456789012345678901"
+
+
+def call(application, method="PUT", token=None, body=b"x"):
+    import io
+    answer = {}
+    environ = {"REQUEST_METHOD": method, "wsgi.input": io.BytesIO(body),
+               "CONTENT_LENGTH": str(len(body))}
+    if token is not None:
+        environ["HTTP_FENCING_TOKEN"] = token
+    application(environ, lambda status, headers: answer.update(status=status))
+    return answer["status"][:3]
+
+
+def test_http(folder):
+    path = folder + "/fence"
+    service = Register()
+    fenced = Fenced(service, path)
+    assert call(fenced, token="10", body=b"a") == "200"
+    assert call(fenced, token="9", body=b"b") == "412" and service.value == b"a"
+    assert call(fenced, token="10", body=b"c") == "200" and service.value == b"c"
+    for token in (None, "", "-5", "1e9", "\u0661", "9" * 40):
+        assert call(fenced, token=token) == "428", token
+    assert call(fenced, "GET") == "200"
+    # It remembers over a restart.
+    again = Fenced(service, path)
+    assert call(again, token="9") == "412" and call(again, token="11") == "200"
+
+
+def test_http_a_request_that_is_being_handled_is_not_overtaken(folder):
+    entered, go = threading.Event(), threading.Event()
+    done = []
+
+    def slow(environ, start_response):
+        entered.set()
+        if environ["HTTP_FENCING_TOKEN"] == "5":
+            go.wait(20)
+        done.append(environ["HTTP_FENCING_TOKEN"])
+        start_response("200 OK", [])
+        return [b""]
+    fenced = Fenced(slow, folder + "/fence")
+    old = threading.Thread(target=call, args=(fenced,), kwargs={"token": "5"})
+    old.start()
+    entered.wait(20)
+    new = threading.Thread(target=call, args=(fenced,), kwargs={"token": "6"})
+    new.start()
+    new.join(0.1)
+    go.set()
+    old.join(20)
+    new.join(20)
+    assert done == ["5", "6"]
+
+
+def test_objects(closing):
+    server = closing(Objects())
+    store = ObjectFence("127.0.0.1", server.port)
+    store.put("/report", b"a", 5)
+    condition = store.look("/report", 5)
+    store.put("/report", b"b", 6)
+    # Compared before the other's write: the condition does not hold any more.
+    assert not store.put_if("/report", b"late", 5, condition)
+    with pytest.raises(StaleObject):
+        store.put("/report", b"late", 5)
+    store.put("/report", b"c", 6)
+    assert server.objects["/report"][1:] == ("6", b"c")
+    # Two that find no object yet.
+    assert store.put_if("/new", b"a", 6, {"If-None-Match": "*"})
+    assert not store.put_if("/new", b"b", 5, {"If-None-Match": "*"})
+
+
+def test_files(folder):
+    fence = FileFence(folder + "/report")
+    fence.write(b"a\nb", 5)
+    number, _ = fence.look()
+    fence.write(b"c", 6)
+    assert not fence.write_after(number, b"late", 5)
+    with pytest.raises(StaleFile):
+        fence.write(b"late", 5)
+    assert fence.read() == (b"c", 6)
+    fence.tidy(older_than_s=-1)
+    assert fence.read() == (b"c", 6) and fence.look() == (2, 6)
+    # One that was away for longer than versions are kept is not read.
+    assert fence.write_after(0, b"late", 5) and fence.read() == (b"c", 6)
+
+
+def test_keys_for_a_sink_that_compares_nothing(closing):
+    sink = closing(Sink())
+    assert effect_key("a", "bc") != effect_key("ab", "c")
+    assert effect_key("salary", 7) == effect_key("salary", "7")
+    key = effect_key("salary", "2026-11", 7)
+    assert [send("127.0.0.1", sink.port, "/guarded", key, "x") for _ in range(3)] == \
+        [True, False, False]
+    assert sink.effects["/guarded"] == 1
