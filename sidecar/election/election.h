@@ -105,8 +105,9 @@ struct election {
 
     enum election_grant grant;
     unsigned char nonce[NONCE_BYTES];
-    bool waits;           /* an older lease may still be trusted, until the wait is over */
-    int64_t wait_from_ns; /* arrival of the reply that confirmed the grant */
+    bool waits;            /* an older lease may still be trusted, until the wait is over */
+    int64_t wait_from_ns;  /* arrival of the reply that confirmed the grant */
+    int64_t wait_until_ns; /* not before this moment either: the store's own word */
     char grant_server[SERVER_ID_MAX]; /* who confirmed it last */
 
     enum election_leaving leaving;

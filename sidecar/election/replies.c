@@ -32,7 +32,8 @@ static void learn(struct step *step) {
 }
 
 static bool vouches(const struct step *step) {
-    return vouch_holds(&step->election->proof.vouch, step->now_ns,
+    return step->event->reply.vouched ||
+           vouch_holds(&step->election->proof.vouch, step->now_ns,
                        step->election->config->margin_ns, election_wait_ns(step->election));
 }
 
@@ -74,7 +75,8 @@ static void acquired_yes(struct step *step) {
     election->grant = GRANT_HELD;
     election->view.token = reply->token;
     election->view.doubt = doubt;
-    election->waits = doubt != DOUBT_NONE;
+    election->waits = doubt != DOUBT_NONE || reply->wait_until_ns > step->now_ns;
+    election->wait_until_ns = reply->wait_until_ns;
     election->wait_from_ns = MUTANT(WAIT_FROM_SEND) ? reply->sent.boot_ns : step->now_ns;
     election->next_op_ns = election->op_given_ns + election->config->ttl_ns / 3;
     if (election->waits && !election->config->efficiency) {
@@ -225,7 +227,12 @@ static void renewed_yes(struct step *step) {
     extend(step);
     proof_held(&election->proof, reply);
     election->failures = 0;
-    election->next_op_ns = election->op_given_ns + election->config->ttl_ns / 3;
+    /* Of several servers some may have answered an earlier renewal only. */
+    int64_t from_ns = election->op_given_ns;
+    if (reply->sent.boot_ns < from_ns) {
+        from_ns = reply->sent.boot_ns;
+    }
+    election->next_op_ns = from_ns + election->config->ttl_ns / 3;
     const struct lease *lease = &election->view.lease;
     if (lease->latched_ns != 0) {
         election->next_op_ns = step->now_ns; /* sent before the doubt: ask again */
@@ -243,6 +250,7 @@ static void renewed_yes(struct step *step) {
         return;
     }
     if (election->waits && !election->config->efficiency) {
+        election->wait_until_ns = reply->wait_until_ns;
         /* Only a renewal that was sent after the wait proves that the lock outlived it. */
         if (!election->op_raises || !grant_wait_is_over(election, reply->sent.boot_ns)) {
             step_move(step, STATE_PENDING, REASON_WAITING_FOR_OLD_LEASE);
