@@ -38,6 +38,7 @@ struct quorum {
     bool live;            /* asked for or held; else what comes in late is given back */
     bool counted;         /* it led, or may have: only nodes that count matter from now on */
     uint64_t token;       /* of the grant, on a majority; 0: none yet */
+    int64_t first_yes_ns; /* when it was first reported; 0: not yet */
     int64_t told_sent_ns; /* of the newest yes that was reported */
     struct quorum_node nodes[QUORUM_NODES_MAX];
 };

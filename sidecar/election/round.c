@@ -173,9 +173,6 @@ static void evaluate_writing(struct round *round, int64_t now_ns);
 /* A majority has it: its greatest token goes to all of them. */
 static void start_writing(struct round *round, int64_t now_ns, const struct quorum_rule *rule) {
     struct quorum *grant = round_grant(round);
-    struct quorum_rule counting = *rule;
-    counting.counting = true;
-    round->settles = quorum_votes(grant, &counting) < quorum_majority(grant);
     uint64_t token = token_to_write(round, grant, rule);
     if (token > TOKEN_MAX) {
         if (round->ask.op == OP_ACQUIRE) {
@@ -206,7 +203,7 @@ static void evaluate_writing(struct round *round, int64_t now_ns) {
     struct quorum *grant = round_grant(round);
     struct quorum_rule written = {.wait_ns = round->wait_ns,
                                   .open_ns = now_ns,
-                                  .sent_ns = round->ask.op == OP_RENEW ? round->started_ns : 0,
+                                  .sent_ns = round->started_ns,
                                   .token = grant->token};
     struct quorum_rule counting = written;
     counting.counting = true;
@@ -214,8 +211,7 @@ static void evaluate_writing(struct round *round, int64_t now_ns) {
     bool late = now_ns >= round->patience_ns || pending == 0;
     if (quorum_votes(grant, &counting) >= quorum_majority(grant)) {
         succeed(round, now_ns, true);
-    } else if (quorum_votes(grant, &written) >= quorum_majority(grant) &&
-               (round->settles || late)) {
+    } else if (quorum_votes(grant, &written) >= quorum_majority(grant) && late) {
         succeed(round, now_ns, false);
     } else if (quorum_is_over(grant) && round->ask.op == OP_RENEW) {
         lose(round, now_ns);
@@ -228,7 +224,8 @@ static void evaluate_writing(struct round *round, int64_t now_ns) {
 
 static void evaluate_acquire(struct round *round, int64_t now_ns) {
     struct quorum *grant = round_grant(round);
-    struct quorum_rule held = {.wait_ns = round->wait_ns, .open_ns = now_ns};
+    struct quorum_rule held = {
+        .wait_ns = round->wait_ns, .open_ns = now_ns, .sent_ns = round->started_ns};
     struct quorum_rule counting = held;
     counting.counting = true;
     size_t majority = quorum_majority(grant);
@@ -342,8 +339,11 @@ static void prepare_grant(struct round *round) {
         quorum_init(grant, round->config.node_count, round->config.ttl_ns - round->config.margin_ns,
                     round->ask.nonce);
     }
-    grant->count = round->config.node_count;
     grant->live = true;
+    for (size_t i = 0; i < round->config.node_count; i++) {
+        grant->nodes[i].refused = false; /* what was refused before may have been repaired */
+        grant->nodes[i].missing = false;
+    }
 }
 
 void round_start(struct round *round, const struct round_ask *ask, int64_t now_ns) {
@@ -352,11 +352,11 @@ void round_start(struct round *round, const struct round_ask *ask, int64_t now_n
     round->started_ns = now_ns;
     round->patience_ns = now_ns + ask->timeout_ns / PATIENCE_SHARE;
     round->deadline_ns = now_ns + ask->timeout_ns;
-    round->wait_ns = ask->wait_ns > round->longest_ttl_ns ? ask->wait_ns : round->longest_ttl_ns;
+    round->wait_ns = ask->wait_ns;
     round->writes = false;
-    round->settles = false;
     round->clash = false;
     round->warnings = 0;
+    round->longest_ttl_ns = 0;
     round->done = false;
     if (ask->op != OP_ACQUIRE || ask->take) {
         prepare_grant(round);
@@ -395,6 +395,18 @@ static void request_repair(const struct round *round, struct round_request *requ
     memcpy(request->ask.nonce, grant->nonce, NONCE_BYTES);
 }
 
+/* Whether a release may leave the clean mark on a node: where the grant counted. Of a grant that
+ * this store never let count the candidate knows itself that its wait is over, on all nodes that it
+ * was told of at first. */
+static bool may_mark(const struct round *round, const struct quorum *grant,
+                     const struct quorum_node *node) {
+    if (!round->ask.clean || round->ask.token != grant->token) {
+        return false;
+    }
+    bool told = !grant->counted && node->held && node->granted_ns <= grant->first_yes_ns;
+    return told || quorum_counts(node, round->wait_ns);
+}
+
 /* The operation's own request to a node. */
 static void request_own(struct round *round, size_t index, int64_t now_ns,
                         struct round_request *request) {
@@ -413,8 +425,7 @@ static void request_own(struct round *round, size_t index, int64_t now_ns,
         request->ask.token = round->ask.raise_token ? 0 : grant->token;
     } else if (round->ask.op == OP_RELEASE) {
         const struct quorum_node *node = &grant->nodes[index];
-        bool ours = round->ask.token == grant->token;
-        request->ask.clean = round->ask.clean && ours && quorum_counts(node, round->wait_ns);
+        request->ask.clean = may_mark(round, grant, node);
         request->ask.token = node->token;
         memcpy(request->server, node->server, SERVER_ID_MAX);
     } else {

@@ -81,7 +81,6 @@ struct round {
     int64_t wait_ns; /* W, as far as is known by now */
     int64_t longest_ttl_ns;
     bool writes;       /* the second part: the token is written back */
-    bool settles;      /* no majority counts, it is for the lock alone */
     bool clash;        /* a lease stands under a list that is too different */
     unsigned failures; /* acquires in a row without success, for jitter */
     uint32_t warnings;

@@ -55,6 +55,7 @@ void round_say_yes(struct round *round, int64_t now_ns, bool counting) {
     struct quorum_rule rule = {.counting = counting,
                                .wait_ns = round->wait_ns,
                                .open_ns = now_ns,
+                               .sent_ns = round->writes ? round->started_ns : 0,
                                .token = round->writes ? grant->token : 0};
     (void)quorum_sent(grant, &rule, &reply->sent);
     if (grant->token == 0) { /* nothing is known of it but that the nodes say yes */
@@ -62,6 +63,7 @@ void round_say_yes(struct round *round, int64_t now_ns, bool counting) {
     }
     reply->token = grant->token;
     reply->vouched = is_vouched(round);
+    grant->first_yes_ns = grant->first_yes_ns == 0 ? now_ns : grant->first_yes_ns;
     grant->told_sent_ns = reply->sent.boot_ns;
     grant->counted = grant->counted || counting;
     reply->prior = counting ? PRIOR_CLEAN : PRIOR_NONE;

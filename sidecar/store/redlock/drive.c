@@ -70,7 +70,7 @@ void redlock_drive(struct redlock_store *store, size_t index) {
         event.type = election->type;
         event.election = index;
         explain(store, election, &event);
-        redlock_show(store, event.reply.outcome != OUTCOME_UNSURE);
+        redlock_show(store, event.reply.outcome != OUTCOME_UNSURE, event.text);
         store->setup.on_event(store->setup.context, &event); /* may ask anew, or close */
     } while (!store->closing);
     redlock_arm(store);
@@ -80,8 +80,9 @@ void redlock_drive(struct redlock_store *store, size_t index) {
 static void on_wake(struct redlock_store *store, size_t node, const struct store_event *told) {
     struct redlock_election *election = &store->elections[told->election];
     uint32_t bit = UINT32_C(1) << node;
-    if ((election->woken & bit) != 0) {
-        return;
+    if ((election->woken & bit) != 0) { /* another release than the others told of */
+        election->woken = 0;
+        election->woken_clean = 0;
     }
     election->woken |= bit;
     election->woken_clean |= told->clean ? bit : 0;

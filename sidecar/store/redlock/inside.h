@@ -47,7 +47,7 @@ void redlock_on_event(void *context, const struct store_event *event);
 void redlock_drive(struct redlock_store *store, size_t election);
 /* Sets the timer to what comes next. */
 void redlock_arm(struct redlock_store *store);
-/* What the process shows, from what the nodes show. */
-void redlock_show(struct redlock_store *store, bool up);
+/* What the process shows, from what the nodes show; `why` it is not up, if none of them tells. */
+void redlock_show(struct redlock_store *store, bool up, const char *why);
 
 #endif

@@ -30,7 +30,7 @@ static void show_problem(const struct redlock_store *store) {
     }
 }
 
-void redlock_show(struct redlock_store *store, bool up) {
+void redlock_show(struct redlock_store *store, bool up, const char *why) {
     struct store_status *status = store->setup.status;
     uint64_t reconnects = 0;
     uint64_t clock_steps = 0;
@@ -47,4 +47,7 @@ void redlock_show(struct redlock_store *store, bool up) {
     status->reconnects = reconnects;
     status->clock_steps = clock_steps;
     show_problem(store);
+    if (!up && status->problem[0] == '\0') {
+        snprintf(status->problem, sizeof status->problem, "%s", why);
+    }
 }
