@@ -3,6 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The node's name, unless its own words begin with it. */
+static const char *name_for(const char *name, const char *problem) {
+    size_t host = strcspn(name, "/");
+    return strncmp(name, problem, host) == 0 ? "" : name;
+}
+
 /* Nodes in trouble, by name, as far as there is room. */
 static void show_problem(const struct redlock_store *store) {
     struct store_status *status = store->setup.status;
@@ -23,9 +29,10 @@ static void show_problem(const struct redlock_store *store) {
         if (problem[0] == '\0') {
             continue;
         }
+        const char *name = name_for(store->list.names[i], problem);
         size_t room = share < sizeof status->problem - length ? share : 0;
-        int added = snprintf(status->problem + length, room, "; %.60s: %.120s",
-                             store->list.names[i], problem);
+        int added = snprintf(status->problem + length, room, "; %.60s%s%.120s", name,
+                             *name != '\0' ? ": " : "", problem);
         length += added > 0 && (size_t)added < room ? (size_t)added : room - 1;
     }
 }
