@@ -47,7 +47,8 @@ void quorum_granted(struct quorum *quorum, size_t index, const struct store_repl
                     enum prior_doubt doubt, int64_t arrived_ns) {
     struct quorum_node *node = &quorum->nodes[index];
     if (!goes_on(quorum, node, reply) || reply->token != node->token) {
-        start_anew(node, doubt, arrived_ns);
+        bool trusted = MUTANT(QUORUM_REPAIR_COUNTS) && quorum->counted;
+        start_anew(node, trusted ? DOUBT_NONE : doubt, arrived_ns);
     }
     node->maybe = false;
     note_yes(node, reply);
@@ -147,7 +148,7 @@ bool quorum_sent(const struct quorum *quorum, const struct quorum_rule *rule,
     if (found < quorum_majority(quorum)) {
         return false;
     }
-    *sent = latest[quorum_majority(quorum) - 1];
+    *sent = latest[MUTANT(QUORUM_SENT_LATEST) ? 0 : quorum_majority(quorum) - 1];
     return true;
 }
 
