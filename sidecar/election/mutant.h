@@ -35,7 +35,6 @@ enum mutant {
     MUTANT_QUORUM_NO_WAIT,          /* a node that proves nothing counts at once */
     MUTANT_QUORUM_NO_WRITE_BACK,    /* the greatest token is not written to a majority */
     MUTANT_QUORUM_SENT_LATEST,      /* the lease is the latest node's, not the majority-th's */
-    MUTANT_QUORUM_REPAIR_COUNTS,    /* a leader that makes a missing key anew need not wait */
     MUTANT_QUORUM_NAMES_VOTE,       /* two names of one server are two votes */
     MUTANT_QUORUM_ANY_LIST,         /* leads under a list that is too different from another's */
     /* planted in the model store, not in the core */

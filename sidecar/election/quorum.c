@@ -47,8 +47,7 @@ void quorum_granted(struct quorum *quorum, size_t index, const struct store_repl
                     enum prior_doubt doubt, int64_t arrived_ns) {
     struct quorum_node *node = &quorum->nodes[index];
     if (!goes_on(quorum, node, reply) || reply->token != node->token) {
-        bool trusted = MUTANT(QUORUM_REPAIR_COUNTS) && quorum->counted;
-        start_anew(node, trusted ? DOUBT_NONE : doubt, arrived_ns);
+        start_anew(node, doubt, arrived_ns);
     }
     node->maybe = false;
     note_yes(node, reply);

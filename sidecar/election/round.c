@@ -422,7 +422,8 @@ static void request_own(struct round *round, size_t index, int64_t now_ns,
         request->ask.raise_token = false;
         request->ask.token = grant->token;
     } else if (round->ask.op == OP_RENEW) {
-        request->ask.token = round->ask.raise_token ? 0 : grant->token;
+        bool carried = !round->ask.raise_token && !MUTANT(QUORUM_NO_WRITE_BACK);
+        request->ask.token = carried ? grant->token : 0;
     } else if (round->ask.op == OP_RELEASE) {
         const struct quorum_node *node = &grant->nodes[index];
         request->ask.clean = may_mark(round, grant, node);

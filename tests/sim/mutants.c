@@ -38,7 +38,6 @@ static const char *const names[MUTANT_COUNT] = {
     [MUTANT_QUORUM_NAMES_VOTE] = "quorum-names-vote",
     [MUTANT_QUORUM_ANY_LIST] = "quorum-any-list",
     [MUTANT_QUORUM_SENT_LATEST] = "quorum-sent-latest",
-    [MUTANT_QUORUM_REPAIR_COUNTS] = "quorum-repair-counts",
     [MUTANT_STORE_NO_SERVER_CHECK] = "store-no-server-check",
     [MUTANT_STORE_NO_REPLID] = "store-no-replid",
     [MUTANT_STORE_NO_TOKEN_CHECK] = "store-no-token-check",

@@ -44,7 +44,7 @@ static void fault_of_host(struct votes_world *world, int index) {
     struct election_event event = {.type = EVENT_RESIGN};
     switch (rng_index(&world->rng, 5)) {
     case 0:
-        host->up = false;
+        host->up = false; /* whoever asked it has gone with it, or knows no better */
         break;
     case 1:
     case 2:
@@ -63,13 +63,32 @@ static void fault_of_host(struct votes_world *world, int index) {
     }
 }
 
+static void heal(struct votes_world *world) {
+    for (int i = 0; i < VOTES_HOSTS; i++) {
+        world->hosts[i].cut = 0;
+        if (!world->hosts[i].up) {
+            votes_start_host(world, i);
+        }
+    }
+    for (size_t i = 0; i < world->node_count; i++) {
+        world->down[i] = false;
+    }
+}
+
 void votes_fault(struct votes_world *world) {
+    if (rng_chance(&world->rng, 250)) {
+        heal(world);
+        return;
+    }
     size_t node = (size_t)rng_index(&world->rng, (int)world->node_count);
     int host = rng_index(&world->rng, VOTES_HOSTS);
     switch (rng_index(&world->rng, 7)) {
     case 0:
         if (world->forgets) {
             fault_of_memory(world, node);
+        } else { /* a new process, that has seen no token and reaches all nodes but one */
+            votes_start_host(world, host);
+            world->hosts[host].cut = 1U << node;
         }
         break;
     case 1:

@@ -255,7 +255,11 @@ static void handle(struct votes_world *world, struct votes_event *event) {
         break;
     case VOTES_FAULT:
         votes_fault(world);
-        votes_plan(world, rng_between(&world->rng, 0, 8000) * NS_PER_MS, *event);
+        /* Some close together, and time to lead in between. */
+        votes_plan(world,
+                   rng_between(&world->rng, 0, rng_chance(&world->rng, 500) ? 2000 : 16000) *
+                       NS_PER_MS,
+                   *event);
         break;
     case VOTES_READ:
         answer_reader(world, event->host);
@@ -291,7 +295,8 @@ void votes_run(struct votes_world *world, uint64_t seed) {
             node->record = (struct lock_record){.present = true,
                                                 .complete = true,
                                                 .clean = true,
-                                                .token = 10000000000 + i,
+                                                .token = 10000000000 +
+                                                         1000 * (uint64_t)rng_index(&world->rng, 9),
                                                 .end_us = 1,
                                                 .ttl_ns = VOTES_TTL_NS,
                                                 .server = node->server};
