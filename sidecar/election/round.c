@@ -107,7 +107,8 @@ static void fail_acquire(struct round *round, int64_t now_ns, bool refused) {
     }
     grant->live = false;
     round->failures++;
-    if (refused || round_said(round) >= quorum_majority(grant)) {
+    /* Half of an even number is no majority, but its no is enough. */
+    if (refused || quorum_is_over(grant) || round_said(round) >= quorum_majority(grant)) {
         end_nonce(round, grant->nonce);
         round_say_no(round, now_ns, round->clash ? REASON_STORE_REFUSED : REASON_HELD_BY_OTHER);
     } else {

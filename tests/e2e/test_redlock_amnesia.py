@@ -87,7 +87,7 @@ def test_three_nodes_become_five_one_at_a_time(nodes, start, sample):
     """Both replicas go from one list to the next while they are asked; nobody ever leads beside
     another, and those in between are warned."""
     five = nodes(5)
-    ttl = ("--ttl", "1s", "--drain", "none")
+    ttl = ("--ttl", "1s")
     pods = [start(i, *ttl, store=five.url(i, five.all[:3]), fixed_port=True)
             for i in ("pod-a", "pod-b")]
     wait_until(lambda: any(p.leads() for p in pods), 10)
@@ -106,7 +106,8 @@ def test_three_nodes_become_five_one_at_a_time(nodes, start, sample):
                 wait_until(lambda p=pod: "node-list-differs" in p.status()["warnings"], 5)
         rest(boottime_ns(), 1200 * MS)
         if count == 4:
-            assert all("even-nodes" in p.status()["warnings"] for p in pods)
+            assert all("even-nodes" in p.status()["warnings"] for p in pods), \
+                [p.status() for p in pods]
     assert all("even-nodes" not in p.status()["warnings"] for p in pods)
     assert tokens == sorted(tokens)
     sampler.stop()
@@ -132,7 +133,8 @@ def test_readiness_and_status_name_the_nodes_in_trouble(nodes, start):
     a = start("pod-a", "--ttl", "1s", "--mode", "efficiency", store=three.url("pod-a"))
     a.wait_leader(10)
     three[1].redis.kill()
-    wait_until(lambda: three[1].name in a.probe("/readyz?verbose").body.decode(), 5)
+    name = f"127.0.0.1:{three[1].relay.port}"
+    wait_until(lambda: name in a.probe("/readyz?verbose").body.decode(), 5)
     verbose = a.probe("/readyz?verbose").body.decode()
     assert "store redlock: up" in verbose and "1 of 3 nodes" in verbose, verbose
     assert "one4all" not in verbose + a.log()
