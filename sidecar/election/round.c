@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-/* How much of its time an operation waits for slow nodes once it could go on without them. */
-#define PATIENCE_SHARE 3
 /* A node's own word that its time is over says more than ours: it may come a little later. */
 #define GRACE_NS (5 * NS_PER_MS)
 
@@ -43,7 +41,7 @@ struct quorum *round_grant(struct round *round) {
     return look ? (struct quorum *)0 : grant_of(round, round->ask.nonce);
 }
 
-static bool is_ended(const struct round *round, const unsigned char *nonce) {
+bool round_is_ended(const struct round *round, const unsigned char *nonce) {
     for (unsigned i = 0; i < ENDED_NONCES && i < round->ended_count; i++) {
         if (memcmp(round->ended[i], nonce, NONCE_BYTES) == 0) {
             return true;
@@ -52,17 +50,10 @@ static bool is_ended(const struct round *round, const unsigned char *nonce) {
     return false;
 }
 
-static void end_nonce(struct round *round, const unsigned char *nonce) {
-    if (!is_ended(round, nonce)) {
-        memcpy(round->ended[round->ended_count % ENDED_NONCES], nonce, NONCE_BYTES);
-        round->ended_count++;
-    }
-}
-
 /* A node that may hold a grant which is over gives it back. Its mark is as good as the lease: on a
  * node that proved the one before, which nobody led on, that proof goes on. */
-static void give_back(struct round *round, size_t index, const unsigned char *nonce,
-                      const struct quorum_node *node) {
+void round_give_back(struct round *round, size_t index, const unsigned char *nonce,
+                     const struct quorum_node *node) {
     struct round_return *back = &round->nodes[index].back;
     memset(back, 0, sizeof *back);
     back->wanted = true;
@@ -71,263 +62,6 @@ static void give_back(struct round *round, size_t index, const unsigned char *no
         back->clean = true;
         back->token = node->token;
         memcpy(back->server, node->server, SERVER_ID_MAX);
-    }
-}
-
-/* The operation is over. */
-static void finish(struct round *round) {
-    struct quorum *held = &round->grants[round->held];
-    for (size_t i = 0; i < round->config.node_count; i++) {
-        struct round_node *node = &round->nodes[i];
-        if (round->ask.op == OP_RELEASE && node->wanted) {
-            give_back(round, i, round->ask.nonce, (const struct quorum_node *)0);
-        }
-        node->wanted = false;
-        if (round->ask.op == OP_RENEW && held->live && held->nodes[i].missing &&
-            round->reply.outcome != OUTCOME_NO) {
-            node->repair = true;
-        } else if (!held->live) {
-            node->repair = false;
-        }
-    }
-    round->ask.op = OP_NONE;
-    round->done = true;
-}
-
-/* A failed acquire leaves nothing behind: every node that gave the lock, or that may have. */
-static void fail_acquire(struct round *round, int64_t now_ns, bool refused) {
-    struct quorum *grant = round_grant(round);
-    for (size_t i = 0; i < round->config.node_count; i++) {
-        struct quorum_node *node = &grant->nodes[i];
-        if (node->held || node->maybe) {
-            give_back(round, i, grant->nonce, node);
-        }
-        node->held = false;
-        node->maybe = false;
-    }
-    grant->live = false;
-    round->failures++;
-    /* Half of an even number is no majority, but its no is enough. */
-    if (refused || quorum_is_over(grant) || round_said(round) >= quorum_majority(grant)) {
-        end_nonce(round, grant->nonce);
-        round_say_no(round, now_ns, round->clash ? REASON_STORE_REFUSED : REASON_HELD_BY_OTHER);
-    } else {
-        round_say_unsure(round);
-    }
-    finish(round);
-}
-
-static void succeed(struct round *round, int64_t now_ns, bool counting) {
-    struct quorum *grant = round_grant(round);
-    size_t index = (size_t)(grant - round->grants);
-    round_say_yes(round, now_ns, counting);
-    if (index != round->held && (round->ask.op == OP_ACQUIRE || !round->grants[round->held].live)) {
-        if (round->grants[round->held].live) {
-            end_nonce(round, round->grants[round->held].nonce);
-        }
-        round->grants[round->held].live = false;
-        round->held = index;
-    }
-    round->failures = 0;
-    finish(round);
-}
-
-/* The end of an operation on a grant that stays as it is. */
-static void doubt(struct round *round) {
-    round_say_unsure(round);
-    finish(round);
-}
-
-static void lose(struct round *round, int64_t now_ns) {
-    struct quorum *grant = round_grant(round);
-    round_say_no(round, now_ns, round->clash ? REASON_STORE_REFUSED : REASON_RENEWAL_REFUSED);
-    if (grant->live) {
-        for (size_t i = 0; i < round->config.node_count; i++) {
-            if (grant->nodes[i].held || grant->nodes[i].maybe) {
-                give_back(round, i, grant->nonce, (const struct quorum_node *)0);
-            }
-        }
-        end_nonce(round, grant->nonce);
-        grant->live = false;
-    }
-    finish(round);
-}
-
-/* The greatest token: of those who gave the lock, above what anybody else remembers. */
-static uint64_t token_to_write(const struct round *round, const struct quorum *grant,
-                               const struct quorum_rule *rule) {
-    uint64_t token = quorum_token(grant, rule);
-    if (token <= round->ask.seen_token && !MUTANT(SEEN_TOKEN_FORGOTTEN)) {
-        token = round->ask.seen_token + 1;
-    }
-    for (size_t i = 0; i < round->config.node_count; i++) {
-        const struct round_node *node = &round->nodes[i];
-        if (node->said && node->reply.outcome == OUTCOME_NO && node->reply.token >= token) {
-            token = node->reply.token + 1;
-        }
-    }
-    return token;
-}
-
-static void evaluate_writing(struct round *round, int64_t now_ns);
-
-/* A majority has it: its greatest token goes to all of them. */
-static void start_writing(struct round *round, int64_t now_ns, const struct quorum_rule *rule) {
-    struct quorum *grant = round_grant(round);
-    uint64_t token = token_to_write(round, grant, rule);
-    if (token > TOKEN_MAX) {
-        if (round->ask.op == OP_ACQUIRE) {
-            fail_acquire(round, now_ns, false);
-        } else {
-            doubt(round);
-        }
-        return;
-    }
-    grant->token = token;
-    round->writes = true;
-    round->patience_ns = now_ns + round->ask.timeout_ns / PATIENCE_SHARE;
-    for (size_t i = 0; i < round->config.node_count; i++) {
-        struct quorum_node *node = &grant->nodes[i];
-        if (node->held && node->token < token && round->nodes[i].answered) {
-            if (MUTANT(QUORUM_NO_WRITE_BACK)) {
-                node->token = token;
-                continue;
-            }
-            round->nodes[i].wanted = true;
-            round->nodes[i].answered = false;
-        }
-    }
-    evaluate_writing(round, now_ns);
-}
-
-static void evaluate_writing(struct round *round, int64_t now_ns) {
-    struct quorum *grant = round_grant(round);
-    struct quorum_rule written = {.wait_ns = round->wait_ns,
-                                  .open_ns = now_ns,
-                                  .sent_ns = round->started_ns,
-                                  .token = grant->token};
-    struct quorum_rule counting = written;
-    counting.counting = true;
-    size_t pending = round_pending(round);
-    bool late = now_ns >= round->patience_ns || pending == 0;
-    if (quorum_votes(grant, &counting) >= quorum_majority(grant)) {
-        succeed(round, now_ns, true);
-    } else if (quorum_votes(grant, &written) >= quorum_majority(grant) && late) {
-        succeed(round, now_ns, false);
-    } else if (quorum_is_over(grant) && round->ask.op == OP_RENEW) {
-        lose(round, now_ns);
-    } else if (pending == 0 && round->ask.op == OP_RENEW) {
-        doubt(round);
-    } else if (pending == 0) {
-        fail_acquire(round, now_ns, false);
-    }
-}
-
-static void evaluate_acquire(struct round *round, int64_t now_ns) {
-    struct quorum *grant = round_grant(round);
-    struct quorum_rule held = {
-        .wait_ns = round->wait_ns, .open_ns = now_ns, .sent_ns = round->started_ns};
-    struct quorum_rule counting = held;
-    counting.counting = true;
-    size_t majority = quorum_majority(grant);
-    size_t has = quorum_votes(grant, &held);
-    size_t pending = round_pending(round);
-    bool late = now_ns >= round->patience_ns || pending == 0;
-    if (round->clash) {
-        fail_acquire(round, now_ns, true);
-    } else if (quorum_votes(grant, &counting) >= majority || (has >= majority && late)) {
-        start_writing(round, now_ns, &held);
-    } else if (has + pending < majority || pending == 0 ||
-               (late && round_said(round) >= majority)) {
-        fail_acquire(round, now_ns, false);
-    }
-}
-
-static void evaluate_renew(struct round *round, int64_t now_ns) {
-    struct quorum *grant = round_grant(round);
-    bool counting = grant->counted && !round->ask.raise_token;
-    struct quorum_rule open = {.counting = counting, .wait_ns = round->wait_ns, .open_ns = now_ns};
-    struct quorum_rule fresh = open;
-    fresh.sent_ns = round->started_ns;
-    bool enough = quorum_votes(grant, &fresh) >= quorum_majority(grant);
-    size_t pending = round_pending(round);
-    struct instant sent;
-    if (round->clash || quorum_is_over(grant)) {
-        lose(round, now_ns);
-    } else if (round->ask.raise_token) {
-        /* Before a first lead after a wait all records that can be reached are read. */
-        if (enough && (pending == 0 || now_ns >= round->patience_ns)) {
-            start_writing(round, now_ns, &fresh);
-        } else if (pending == 0) {
-            doubt(round);
-        }
-    } else if (enough) {
-        succeed(round, now_ns, counting);
-    } else if (pending == 0) {
-        bool later = quorum_sent(grant, &open, &sent) && sent.boot_ns > grant->told_sent_ns;
-        if (later) {
-            succeed(round, now_ns, counting);
-        } else {
-            doubt(round);
-        }
-    }
-}
-
-static void evaluate_release(struct round *round, int64_t now_ns) {
-    struct quorum *grant = round_grant(round);
-    size_t majority = quorum_majority(grant);
-    size_t said = round_said(round);
-    size_t pending = round_pending(round);
-    bool late = now_ns >= round->patience_ns;
-    size_t yes = 0;
-    if (pending > 0 && !(late && said >= majority)) {
-        return;
-    }
-    for (size_t i = 0; i < round->config.node_count; i++) {
-        yes += round->nodes[i].said && round->nodes[i].reply.outcome == OUTCOME_YES ? 1 : 0;
-    }
-    if (said < majority) {
-        doubt(round);
-        return;
-    }
-    if (yes > 0) {
-        round_say_yes(round, now_ns, false);
-    } else {
-        round_say_no(round, now_ns, REASON_RENEWAL_REFUSED);
-    }
-    end_nonce(round, grant->nonce);
-    grant->live = false;
-    finish(round);
-}
-
-static void evaluate_look(struct round *round, int64_t now_ns) {
-    size_t majority = round->config.node_count / 2 + 1;
-    size_t said = round_said(round);
-    size_t pending = round_pending(round);
-    bool late = now_ns >= round->patience_ns;
-    if (pending > 0 && !(late && said >= majority)) {
-        return;
-    }
-    if (said >= majority) {
-        round_say_no(round, now_ns, REASON_HELD_BY_OTHER);
-    } else {
-        round_say_unsure(round);
-    }
-    finish(round);
-}
-
-static void evaluate(struct round *round, int64_t now_ns) {
-    bool acquires = round->ask.op == OP_ACQUIRE;
-    if (acquires && !round->ask.take) {
-        evaluate_look(round, now_ns);
-    } else if (round->ask.op == OP_RELEASE) {
-        evaluate_release(round, now_ns);
-    } else if (round->ask.op != OP_NONE && round->writes) {
-        evaluate_writing(round, now_ns);
-    } else if (acquires) {
-        evaluate_acquire(round, now_ns);
-    } else if (round->ask.op == OP_RENEW) {
-        evaluate_renew(round, now_ns);
     }
 }
 
@@ -351,7 +85,7 @@ void round_start(struct round *round, const struct round_ask *ask, int64_t now_n
     round->ask = *ask;
     round->serial++;
     round->started_ns = now_ns;
-    round->patience_ns = now_ns + ask->timeout_ns / PATIENCE_SHARE;
+    round->patience_ns = now_ns + ask->timeout_ns / ROUND_PATIENCE_SHARE;
     round->deadline_ns = now_ns + ask->timeout_ns;
     round->wait_ns = ask->wait_ns;
     round->writes = false;
@@ -474,7 +208,7 @@ static void take_acquired(struct round *round, size_t index, const struct round_
         if (live) {
             quorum_granted(grant, index, reply, doubt, now_ns);
         } else {
-            give_back(round, index, asked->nonce, (const struct quorum_node *)0);
+            round_give_back(round, index, asked->nonce, (const struct quorum_node *)0);
         }
     } else if (reply->outcome == OUTCOME_NO) {
         if (live) {
@@ -483,14 +217,15 @@ static void take_acquired(struct round *round, size_t index, const struct round_
         if (reply->held) {
             proof_held(&node->proof, reply);
         }
-        if (reply->held && reply->holder_nonce_known && is_ended(round, reply->holder_nonce)) {
-            give_back(round, index, reply->holder_nonce, (const struct quorum_node *)0);
+        if (reply->held && reply->holder_nonce_known &&
+            round_is_ended(round, reply->holder_nonce)) {
+            round_give_back(round, index, reply->holder_nonce, (const struct quorum_node *)0);
         }
     } else if (asked->take && reply->sent.boot_ns != 0) {
         if (live) {
             grant->nodes[index].maybe = true;
         } else {
-            give_back(round, index, asked->nonce, (const struct quorum_node *)0);
+            round_give_back(round, index, asked->nonce, (const struct quorum_node *)0);
         }
     }
 }
@@ -511,7 +246,7 @@ static void take_renewed(struct round *round, size_t index, const struct round_a
     if (reply->outcome == OUTCOME_YES) {
         quorum_renewed(grant, index, reply, now_ns);
         if (!grant->live) {
-            give_back(round, index, asked->nonce, (const struct quorum_node *)0);
+            round_give_back(round, index, asked->nonce, (const struct quorum_node *)0);
         }
     } else {
         quorum_refused(grant, index, !reply->held);
@@ -562,7 +297,7 @@ void round_answered(struct round *round, size_t index, const struct store_reply 
     if (present && !node->answered) {
         note_answer(round, index, reply, lists);
     }
-    evaluate(round, now_ns);
+    round_judge(round, now_ns);
 }
 
 void round_tick(struct round *round, int64_t now_ns) {
@@ -575,7 +310,7 @@ void round_tick(struct round *round, int64_t now_ns) {
             round->nodes[i].wanted = round->nodes[i].wanted && round->ask.op == OP_RELEASE;
         }
     }
-    evaluate(round, now_ns);
+    round_judge(round, now_ns);
 }
 
 int64_t round_wake_ns(const struct round *round, int64_t now_ns) {
