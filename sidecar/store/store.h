@@ -32,6 +32,7 @@ struct store_status {
     uint64_t reconnects;  /* connections made after the first */
     uint64_t clock_steps; /* steps of the store's clock against ours */
     char version[48];     /* of the server, "redis 7.0.15"; empty: none or unknown */
+    char nodes[2048];     /* of several servers, what each of them does, a line each; else empty */
     char problem[200];    /* the last trouble, for people; empty: none. Never a secret */
 };
 

@@ -121,6 +121,8 @@ def test_two_names_of_one_server_are_one_vote(nodes, start):
              f"{other.url('pod-a')}")
     a = start("pod-a", "--ttl", "1s", store=store)
     a.wait_leader(10)  # two servers of three names
+    assert f"node localhost:{port}/0: up" in a.probe("/readyz?verbose").body.decode()
+    assert "one server with another node" in a.probe("/readyz?verbose").body.decode()
     other.redis.kill()
     wait_until(lambda: not a.leads(), 5)
     since = boottime_ns()
@@ -137,6 +139,8 @@ def test_readiness_and_status_name_the_nodes_in_trouble(nodes, start):
     wait_until(lambda: name in a.probe("/readyz?verbose").body.decode(), 5)
     verbose = a.probe("/readyz?verbose").body.decode()
     assert "store redlock: up" in verbose and "1 of 3 nodes" in verbose, verbose
+    assert f"node {three[0].name}: up, redis" in verbose, verbose
+    assert f"node {three[1].name}: down" in verbose, verbose
     assert "one4all" not in verbose + a.log()
     assert a.leads() and a.metrics()["gavel_store_up"] == 1
     three[1].redis.start()
