@@ -90,6 +90,7 @@ void round_start(struct round *round, const struct round_ask *ask, int64_t now_n
     round->wait_ns = ask->wait_ns;
     round->writes = false;
     round->clash = false;
+    round->again_ns = 0;
     round->warnings = 0;
     round->longest_ttl_ns = 0;
     round->done = false;
@@ -304,6 +305,10 @@ void round_tick(struct round *round, int64_t now_ns) {
     if (round->ask.op == OP_NONE) {
         return;
     }
+    if (round->again_ns != 0 && now_ns >= round->again_ns && now_ns < round->patience_ns) {
+        round_ask_again(round);
+        return;
+    }
     if (now_ns >= round->deadline_ns + GRACE_NS) {
         for (size_t i = 0; i < round->config.node_count; i++) {
             round->nodes[i].answered = true;
@@ -316,6 +321,10 @@ void round_tick(struct round *round, int64_t now_ns) {
 int64_t round_wake_ns(const struct round *round, int64_t now_ns) {
     if (round->ask.op == OP_NONE) {
         return NEVER_NS;
+    }
+    if (round->again_ns != 0 && round->again_ns < round->patience_ns &&
+        now_ns < round->patience_ns) {
+        return round->again_ns;
     }
     return now_ns < round->patience_ns ? round->patience_ns : round->deadline_ns + GRACE_NS;
 }

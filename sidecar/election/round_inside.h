@@ -27,6 +27,9 @@ void round_give_back(struct round *round, size_t index, const unsigned char *non
 /* Ends the operation, or goes on to its second part, as soon as the answers allow it. */
 void round_judge(struct round *round, int64_t now_ns);
 
+/* Asks those that refused once more: others are giving back. */
+void round_ask_again(struct round *round);
+
 /* The operation's answer. */
 void round_say_yes(struct round *round, int64_t now_ns, bool counting);
 void round_say_no(struct round *round, int64_t now_ns, enum election_reason reason);

@@ -5,6 +5,8 @@
 
 /* What the nodes' answers so far mean for the operation. */
 
+#define AGAIN_NS (3 * NS_PER_MS) /* what others need to give back what they took */
+
 static void end_nonce(struct round *round, const unsigned char *nonce) {
     if (!round_is_ended(round, nonce)) {
         memcpy(round->ended[round->ended_count % ENDED_NONCES], nonce, NONCE_BYTES);
@@ -125,6 +127,7 @@ static void start_writing(struct round *round, int64_t now_ns, const struct quor
     }
     grant->token = token;
     round->writes = true;
+    round->again_ns = 0;
     round->patience_ns = now_ns + round->ask.timeout_ns / ROUND_PATIENCE_SHARE;
     for (size_t i = 0; i < round->config.node_count; i++) {
         struct quorum_node *node = &grant->nodes[i];
@@ -163,6 +166,39 @@ static void evaluate_writing(struct round *round, int64_t now_ns) {
     }
 }
 
+/* How many nodes are held by the one that refused us at `index`. */
+static size_t held_by_same(const struct round *round, size_t index) {
+    size_t same = 0;
+    for (size_t i = 0; i < round->config.node_count; i++) {
+        const struct round_node *node = &round->nodes[i];
+        same += node->said && node->reply.held && node->reply.holder_nonce_known &&
+                        memcmp(node->reply.holder_nonce, round->nodes[index].reply.holder_nonce,
+                               NONCE_BYTES) == 0
+                    ? 1
+                    : 0;
+    }
+    return same;
+}
+
+/* Candidates that came at the same moment have taken each other's majority away. The one that has
+ * most, or the smaller nonce, stays; the others give back what they have. */
+static bool is_favourite(const struct round *round, size_t has) {
+    bool collided = false;
+    for (size_t i = 0; i < round->config.node_count; i++) {
+        const struct round_node *node = &round->nodes[i];
+        if (!node->said || node->reply.outcome != OUTCOME_NO || !node->reply.holder_nonce_known) {
+            continue;
+        }
+        size_t others = held_by_same(round, i);
+        bool smaller = memcmp(round->ask.nonce, node->reply.holder_nonce, NONCE_BYTES) < 0;
+        if (others > has || (others == has && !smaller)) {
+            return false;
+        }
+        collided = true;
+    }
+    return collided;
+}
+
 static void evaluate_acquire(struct round *round, int64_t now_ns) {
     struct quorum *grant = round_grant(round);
     struct quorum_rule held = {
@@ -179,7 +215,24 @@ static void evaluate_acquire(struct round *round, int64_t now_ns) {
         start_writing(round, now_ns, &held);
     } else if (has + pending < majority || pending == 0 ||
                (late && round_said(round) >= majority)) {
-        fail_acquire(round, now_ns, false);
+        if (now_ns >= round->patience_ns || !is_favourite(round, has)) {
+            fail_acquire(round, now_ns, false);
+        } else if (round->again_ns == 0) {
+            round->again_ns = now_ns + AGAIN_NS;
+        }
+    }
+}
+
+void round_ask_again(struct round *round) {
+    const struct quorum *grant = round_grant(round);
+    round->again_ns = 0;
+    for (size_t i = 0; i < round->config.node_count; i++) {
+        struct round_node *node = &round->nodes[i];
+        if (node->answered && node->said && grant->nodes[i].refused) {
+            node->wanted = true;
+            node->answered = false;
+            node->said = false;
+        }
     }
 }
 

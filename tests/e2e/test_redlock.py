@@ -82,9 +82,11 @@ def test_any_two_of_five_may_fail(nodes, stand, sample, timely):
         took = change.receive - killed - sampler.stalled_ns(killed, change.receive)
         print(f"{kind}: taken over after {took / MS:.0f} ms")
         assert change.token > token
-        if TIMING:
-            late = timely.worst_ns(killed, change.receive)
-            assert took <= TTL_NS + 100 * MS + 2 * late, f"{kind}: {took / MS} ms"
+        # Who is woken late cannot vouch for the servers' clocks, and waits.
+        late = timely.worst_ns(broken, change.receive)
+        if TIMING and late < 20 * MS:
+            assert took <= TTL_NS + 100 * MS, f"{kind}: {took / MS} ms"
+        assert took <= 3 * TTL_NS + 2 * late, f"{kind}: {took / MS} ms"
         mend(kind, pair)
         leader.wait()
         leader.start()
