@@ -5,6 +5,7 @@
 /* The one answer to an operation, made of those of the nodes. */
 
 #define COLLISION_MOST_NS (50 * NS_PER_MS)
+#define COLLISIONS_MOST 3 /* in a row */
 
 static void begin(struct round *round, enum outcome outcome, enum election_reason reason) {
     memset(&round->reply, 0, sizeof round->reply);
@@ -184,7 +185,10 @@ void round_say_no(struct round *round, int64_t now_ns, enum election_reason reas
     if (round->ask.op == OP_ACQUIRE && reply->held) {
         int64_t in_ns = free_in_ns(round);
         reply->expires_in_ns = in_ns == NEVER_NS ? -1 : in_ns;
-        if (in_ns == 0) {
+        /* In a collision the others give back what they have, soon; if not, it was none. */
+        bool collided = round->ask.take && !reply->holder_nonce_known &&
+                        reply->reason == REASON_HELD_BY_OTHER && round->failures <= COLLISIONS_MOST;
+        if (in_ns == 0 || collided) {
             reply->expires_in_ns = collision_ns(round);
         }
     }

@@ -135,10 +135,9 @@ def test_readiness_and_status_name_the_nodes_in_trouble(nodes, start):
     a = start("pod-a", "--ttl", "1s", "--mode", "efficiency", store=three.url("pod-a"))
     a.wait_leader(10)
     three[1].redis.kill()
-    name = f"127.0.0.1:{three[1].relay.port}"
-    wait_until(lambda: name in a.probe("/readyz?verbose").body.decode(), 5)
+    wait_until(lambda: "1 of 3 nodes" in a.probe("/readyz?verbose").body.decode(), 5)
     verbose = a.probe("/readyz?verbose").body.decode()
-    assert "store redlock: up" in verbose and "1 of 3 nodes" in verbose, verbose
+    assert "store redlock: up" in verbose, verbose
     assert f"node {three[0].name}: up, redis" in verbose, verbose
     assert f"node {three[1].name}: down" in verbose, verbose
     assert "one4all" not in verbose + a.log()

@@ -296,6 +296,34 @@ static void half_of_four_refuses_and_is_warned_of(void **state) {
     assert_true((reply.warnings & WARNING_EVEN_NODES) != 0);
 }
 
+static void of_two_that_collide_the_favourite_stays(void **state) {
+    (void)state;
+    struct table table = laid(3);
+    acquire(&table); /* its nonce is the smaller one */
+    answer(&table, 0, yes(60, PRIOR_CLEAN));
+    answer(&table, 1, held_by(99));
+    answer(&table, 2, held_by(98));
+    assert_true(is_silent(&table));
+    assert_int_equal(table.asked[0].ask.op, OP_NONE); /* nothing is given back */
+    table.now_ns = round_wake_ns(&table.round, table.now_ns);
+    round_tick(&table.round, table.now_ns);
+    take_requests(&table);
+    assert_int_equal(table.asked[1].ask.op, OP_ACQUIRE);
+    answer(&table, 1, yes(60, PRIOR_CLEAN));
+    assert_int_equal(told(&table).outcome, OUTCOME_YES);
+
+    table = laid(3);
+    table.nonce = 99; /* the next one, 100, is not */
+    acquire(&table);
+    answer(&table, 0, yes(60, PRIOR_CLEAN));
+    answer(&table, 1, held_by(99));
+    answer(&table, 2, held_by(98));
+    struct store_reply reply = told(&table);
+    assert_int_equal(reply.outcome, OUTCOME_NO);
+    assert_true(reply.expires_in_ns < S && !reply.holder_nonce_known);
+    assert_int_equal(table.asked[0].ask.op, OP_RELEASE);
+}
+
 static void a_release_marks_where_the_grant_counts(void **state) {
     (void)state;
     struct table table = laid(3);
@@ -334,6 +362,7 @@ int main(void) {
         cmocka_unit_test(a_raise_reads_all_records_that_can_be_reached),
         cmocka_unit_test(a_list_too_far_from_ours_is_not_led_under),
         cmocka_unit_test(half_of_four_refuses_and_is_warned_of),
+        cmocka_unit_test(of_two_that_collide_the_favourite_stays),
         cmocka_unit_test(a_release_marks_where_the_grant_counts),
         cmocka_unit_test(silence_takes_the_whole_time),
     };
