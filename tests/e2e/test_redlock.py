@@ -69,7 +69,7 @@ def test_any_two_of_five_may_fail(nodes, stand, sample, timely):
     pairs = [(0, 1), (2, 3), (4, 0), (1, 3)]
     for kind, pair in zip(("frozen", "slow", "unreachable", "down"), pairs):
         pair = [five[i] for i in pair]
-        rest(boottime_ns(), 2.5 * TTL_NS)  # all nodes count, followers can vouch
+        rest(boottime_ns(), 2.2 * TTL_NS)  # all nodes count, followers can vouch
         leader = leader_of(pods)
         token = leader.check().token
         broken = boottime_ns()
@@ -93,7 +93,7 @@ def test_any_two_of_five_may_fail(nodes, stand, sample, timely):
     sampler.stop()
 
 
-def test_with_three_of_five_down_nobody_leads_and_service_comes_back(nodes, stand, sample):
+def test_with_three_of_five_down_nobody_leads_and_service_comes_back(nodes, stand, sample, timely):
     five = nodes(5)
     pods = stand(five, "pod-a", "pod-b")
     sampler = sample(pods)
@@ -118,23 +118,23 @@ def test_with_three_of_five_down_nobody_leads_and_service_comes_back(nodes, stan
     sampler.stop()
 
 
-def test_renewals_are_on_time_with_two_nodes_frozen(nodes, stand, sample):
+def test_renewals_are_on_time_with_two_nodes_frozen(nodes, stand, sample, timely):
     five = nodes(5)
-    a, = stand(five, "pod-a")
+    a, = stand(five, "pod-a", options=("--ttl", "2s"))
     token = a.wait_leader(10).token
-    rest(boottime_ns(), 1.5 * TTL_NS)
+    rest(boottime_ns(), 3 * TTL_NS)
     sampler = sample([a])
     five[1].redis.freeze()
     five[4].redis.freeze()
     frozen = boottime_ns()
     before = a.metrics()
-    rest(frozen, 5 * TTL_NS)
+    rest(frozen, 6 * TTL_NS)
     after = a.metrics()
     yes = 'gavel_store_requests_total{op="renew",result="yes"}'
     unsure = 'gavel_store_requests_total{op="renew",result="unsure"}'
     assert a.check().token == token
     assert after.get(unsure, 0) == before.get(unsure, 0), a.log()[-2000:]
-    assert after[yes] - before[yes] >= 10
+    assert after[yes] - before[yes] >= 7
     if TIMING:
         total, count = ("gavel_store_request_duration_seconds_" + x + '{op="renew"}'
                         for x in ("sum", "count"))
@@ -161,33 +161,34 @@ def test_a_fresh_cluster_elects_after_the_wait(nodes, stand):
     assert not b.event("state", to="pending")
 
 
-def test_nodes_that_restart_empty_one_by_one_do_not_cost_the_lease(nodes, stand, sample):
+def test_nodes_that_restart_empty_one_by_one_do_not_cost_the_lease(nodes, stand, sample, timely):
     """Its missing keys are made anew; with the votes of all others the leader leads throughout."""
     three = nodes(3)
-    a, = stand(three, "pod-a")
+    a, = stand(three, "pod-a", options=("--ttl", "2s"))
     token = a.wait_leader(10).token
     sampler = sample([a])
     for node in three.all:
-        rest(boottime_ns(), 1.6 * TTL_NS)
+        rest(boottime_ns(), 3.4 * TTL_NS)
         node.restart_empty()
         wait_until(lambda n=node: n.redis.lease(), 5, "the key is made anew")
         assert str(token) in node.redis.lease()
         assert node.redis.record()["tok"] == str(token)
-    rest(boottime_ns(), 1.6 * TTL_NS)
+    rest(boottime_ns(), 3.4 * TTL_NS)
     assert a.check().token == token
     sampler.stop()
     assert not [c for c in sampler.changes if not c.leader]
 
 
-def test_a_majority_that_forgets_ends_the_lease_at_once(nodes, stand):
+def test_a_majority_that_forgets_ends_the_lease_at_once(nodes, stand, timely):
     three = nodes(3)
-    a, = stand(three, "pod-a", options=("--ttl", "6s"))
+    a, = stand(three, "pod-a", options=("--ttl", "3s"))
     token = a.wait_leader(20).token
     since = boottime_ns()
     for node in three.all[:2]:
         node.redis.cli("DEL", node.redis.lease_key("a"))
     wait_until(lambda: a.event("state", reason="renewal-refused"), 8)
-    assert boottime_ns() - since < 4 * S  # a third of the ttl, not the lease
+    if TIMING:
+        assert boottime_ns() - since < 2 * S  # a third of the ttl, not the lease
     assert a.wait_leader(20).token > token
 
 
