@@ -5,12 +5,23 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void write_warnings(FILE *out, const char *subject, uint32_t warnings) {
     for (unsigned bit = 0; bit < WARNING_COUNT; bit++) {
         if ((warnings >> bit & 1U) != 0) {
             fprintf(out, "[!] %s: %s\n", subject, warning_name(bit));
         }
+    }
+}
+
+/* One line for each server of a store that has several. */
+static void write_nodes(FILE *out, const char *nodes) {
+    while (*nodes != '\0') {
+        int length = (int)strcspn(nodes, "\n");
+        fprintf(out, "[i] node %.*s\n", length, nodes);
+        nodes += length;
+        nodes += *nodes == '\n' ? 1 : 0;
     }
 }
 
@@ -34,6 +45,7 @@ char *readiness_text(bool ready, const struct board *board, const struct counter
     fprintf(out, "[i] store %s: %s%s%s%s%s\n", board->store_kind, store->up ? "up" : "down",
             store->version[0] != '\0' ? ", " : "", store->version,
             store->problem[0] != '\0' ? ", last problem: " : "", store->problem);
+    write_nodes(out, store->nodes);
     fprintf(out, "[i] loop: lag %.1f ms, stalls %" PRIu64 "\n", counters->loop_lag_s * 1e3,
             counters->loop_stalls);
     struct instant now = clock_now();

@@ -125,6 +125,7 @@ install_all() {
     has_pytest || missing="$missing python3-pytest"
     command -v redis-server >/dev/null 2>&1 || need_command redis-check-rdb redis-tools
     [ "$what" = lint ] || need_postgres
+    [ "$what" = lint ] || need_command spin spin
     [ "$what" != all ] || { need_command clang clang; need_languages; }
     install_quietly || return 1
     if [ "$what" = all ]; then

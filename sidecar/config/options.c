@@ -25,7 +25,8 @@ const struct option options[OPTION_COUNT] = {
                       .value = "URL",
                       .help = "where the locks live: redis://HOST[:PORT][/DB], "
                               "redis+sentinel://HOST,HOST/MASTER, both with TLS as rediss, "
-                              "redis+unix:/PATH, postgres://USER@HOST[:PORT]/DB, local:/DIR",
+                              "redis+unix:/PATH, redlock:URL,URL,URL of independent Redis "
+                              "servers, postgres://USER@HOST[:PORT]/DB, local:/DIR",
                       .required = true,
                       .file_twin = true,
                       .take = take_store,

@@ -112,7 +112,15 @@ void grant_clear(struct election *election) {
 }
 
 bool grant_wait_is_over(const struct election *election, int64_t now_ns) {
-    return !election->waits || now_ns - election->wait_from_ns >= election_wait_ns(election);
+    return !election->waits || now_ns >= grant_wait_end_ns(election);
+}
+
+int64_t grant_wait_end_ns(const struct election *election) {
+    if (election->wait_from_ns == NEVER_NS) {
+        return NEVER_NS;
+    }
+    int64_t end_ns = election->wait_from_ns + election_wait_ns(election);
+    return election->wait_until_ns > end_ns ? election->wait_until_ns : end_ns;
 }
 
 void step_give_back(struct step *step) {
@@ -286,7 +294,7 @@ static void plan_wake(struct step *step) {
         wake_at(step, election->next_op_ns);
     }
     if (election->view.state == STATE_PENDING && !grant_wait_is_over(election, step->now_ns)) {
-        wake_at(step, election->wait_from_ns + election_wait_ns(election));
+        wake_at(step, grant_wait_end_ns(election));
     }
 }
 
@@ -294,7 +302,7 @@ int64_t step_soon_ns(const struct step *step, bool clean) {
     const struct election *election = step->election;
     int64_t margin_ns = election->config->margin_ns;
     int64_t soon_ns = step->now_ns + step_jitter_ns(step, NS_PER_MS);
-    bool vouches = vouch_holds(&election->vouch, election->vouch.newest_ns, margin_ns,
+    bool vouches = vouch_holds(&election->proof.vouch, election->proof.vouch.newest_ns, margin_ns,
                                election_wait_ns(election));
     if (!clean && !vouches && !election->clockless && !election->config->efficiency) {
         soon_ns += margin_ns / 2;
@@ -356,9 +364,7 @@ static uint64_t shown_token(const struct view *view) {
 /* Notes what makes this step's view differ from the one before, and numbers it. */
 static void finish_view(struct step *step, const struct view *before) {
     struct view *view = &step->election->view;
-    view->wait_until_ns = view->state == STATE_PENDING
-                              ? step->election->wait_from_ns + election_wait_ns(step->election)
-                              : 0;
+    view->wait_until_ns = view->state == STATE_PENDING ? grant_wait_end_ns(step->election) : 0;
     if (step->event->handouts.doubted_ns > view->doubt_seen_ns) {
         view->doubt_seen_ns = step->event->handouts.doubted_ns;
     }

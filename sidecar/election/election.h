@@ -1,6 +1,7 @@
 #ifndef GAVEL_ELECTION_ELECTION_H
 #define GAVEL_ELECTION_ELECTION_H
 
+#include "election/proof.h"
 #include "election/view.h"
 
 #define RANDOM_BYTES 24                     /* a nonce and eight more for jitter */
@@ -104,8 +105,9 @@ struct election {
 
     enum election_grant grant;
     unsigned char nonce[NONCE_BYTES];
-    bool waits;           /* an older lease may still be trusted, until the wait is over */
-    int64_t wait_from_ns; /* arrival of the reply that confirmed the grant */
+    bool waits;            /* an older lease may still be trusted, until the wait is over */
+    int64_t wait_from_ns;  /* arrival of the reply that confirmed the grant */
+    int64_t wait_until_ns; /* not before this moment either: the store's own word */
     char grant_server[SERVER_ID_MAX]; /* who confirmed it last */
 
     enum election_leaving leaving;
@@ -133,11 +135,9 @@ struct election {
 
     uint64_t seen_token;
     int64_t longest_ttl_ns;
-    int64_t last_word_ns;            /* BOOTTIME of the last definite answer; 0: none */
-    int64_t held_seen_us;            /* the store's clock when the lock was last seen held */
-    char held_server[SERVER_ID_MAX]; /* whose clock that is */
-    int64_t twin_since_ns;           /* since when another holder has our identity; 0: none */
-    struct vouch vouch;
+    int64_t last_word_ns;  /* BOOTTIME of the last definite answer; 0: none */
+    int64_t twin_since_ns; /* since when another holder has our identity; 0: none */
+    struct proof proof;
     bool clockless; /* the store's answers tell no time: nobody can vouch for its clock */
 
     unsigned char ended[ENDED_NONCES][NONCE_BYTES];

@@ -41,6 +41,8 @@ int64_t step_soon_ns(const struct step *step, bool clean);
 
 /* The wait for an older lease has ended. */
 bool grant_wait_is_over(const struct election *election, int64_t now_ns);
+/* BOOTTIME at which the wait of this grant ends. */
+int64_t grant_wait_end_ns(const struct election *election);
 
 /* The answers to operations (replies.c). */
 void step_acquired(struct step *step);

@@ -32,6 +32,11 @@ enum mutant {
     MUTANT_APP_GONE_STAYS,          /* its end is no reason to resign */
     MUTANT_APP_STANDS_ALONE,        /* stands although no application is attached, or healthy */
     MUTANT_APP_DONE_ANY,            /* "done" with an older token counts too */
+    MUTANT_QUORUM_NO_WAIT,          /* a node that proves nothing counts at once */
+    MUTANT_QUORUM_NO_WRITE_BACK,    /* the greatest token is not written to a majority */
+    MUTANT_QUORUM_SENT_LATEST,      /* the lease is the latest node's, not the majority-th's */
+    MUTANT_QUORUM_NAMES_VOTE,       /* two names of one server are two votes */
+    MUTANT_QUORUM_ANY_LIST,         /* leads under a list that is too different from another's */
     /* planted in the model store, not in the core */
     MUTANT_STORE_NO_SERVER_CHECK,  /* the record's server identity is not compared */
     MUTANT_STORE_NO_REPLID,        /* ... without the replication id */

@@ -28,60 +28,21 @@ static void learn(struct step *step) {
     election->view.warnings = reply->warnings | own;
     election->view.safety = reply->safety;
     election->clockless = reply->server_now_us == 0;
-    if (reply->server_now_us > 0) {
-        struct vouch_sample sample = {.server = reply->server,
-                                      .server_now_us = reply->server_now_us,
-                                      .sent_ns = reply->sent.boot_ns,
-                                      .arrived_ns = step->now_ns};
-        vouch_add(&election->vouch, &sample, election->config->margin_ns,
-                  election_wait_ns(election));
-    }
-}
-
-/* The lock is held at this moment of the store's clock, by whomever. */
-static void note_held(struct election *election, const struct store_reply *reply) {
-    if (reply->server_now_us <= 0) {
-        return;
-    }
-    if (!server_is_same(election->held_server, reply->server)) {
-        memcpy(election->held_server, reply->server, SERVER_ID_MAX);
-        election->held_seen_us = 0; /* another server's clock */
-    }
-    if (reply->server_now_us > election->held_seen_us) {
-        election->held_seen_us = reply->server_now_us;
-    }
+    proof_learn(&election->proof, reply, step->now_ns, election->config->margin_ns,
+                election_wait_ns(election));
 }
 
 static bool vouches(const struct step *step) {
-    return vouch_holds(&step->election->vouch, step->now_ns, step->election->config->margin_ns,
-                       election_wait_ns(step->election));
+    return step->event->reply.vouched ||
+           vouch_holds(&step->election->proof.vouch, step->now_ns,
+                       step->election->config->margin_ns, election_wait_ns(step->election));
 }
 
-/*
- * Delayed leading: whether an older lease may still be trusted, given how the store's record says
- * that it ended. DOUBT_NONE: no. `held_seen_us` does not
- * know of this reply yet.
- */
+/* Whether an older lease may still be trusted. The proof does not know of this lease yet. */
 static enum prior_doubt judge_prior(const struct step *step) {
-    const struct store_reply *reply = &step->event->reply;
-    if (MUTANT(NO_DELAY) || reply->prior == PRIOR_CLEAN) {
-        return DOUBT_NONE;
-    }
-    if (reply->prior == PRIOR_NONE) {
-        return reply->doubt == DOUBT_NONE ? DOUBT_NO_RECORD : reply->doubt;
-    }
-    if (MUTANT(END_ALWAYS_TRUSTED)) {
-        return DOUBT_NONE;
-    }
-    if (reply->prior_end_us >= reply->server_now_us) {
-        return DOUBT_END_AHEAD;
-    }
-    bool seen_later = server_is_same(step->election->held_server, reply->server) &&
-                      reply->prior_end_us < step->election->held_seen_us;
-    if (seen_later && !MUTANT(NO_HELD_SEEN)) {
-        return DOUBT_TOKEN_BEHIND;
-    }
-    return vouches(step) || MUTANT(NO_VOUCH) ? DOUBT_NONE : DOUBT_CLOCK;
+    const struct election *election = step->election;
+    return proof_judge(&election->proof, &step->event->reply, step->now_ns,
+                       election->config->margin_ns, election_wait_ns(election));
 }
 
 static void extend(struct step *step) {
@@ -110,7 +71,7 @@ static void acquired_yes(struct step *step) {
         step_give_back(step);
         return;
     }
-    note_held(election, reply);
+    proof_held(&election->proof, reply);
     memcpy(election->grant_server, reply->server, SERVER_ID_MAX);
     election->grant = GRANT_HELD;
     election->view.token = reply->token;
@@ -119,7 +80,8 @@ static void acquired_yes(struct step *step) {
         election->view.granted_ms = step->event->now.real_ns / NS_PER_MS;
     }
     election->view.doubt = doubt;
-    election->waits = doubt != DOUBT_NONE;
+    election->waits = doubt != DOUBT_NONE || reply->wait_until_ns > step->now_ns;
+    election->wait_until_ns = reply->wait_until_ns;
     election->wait_from_ns = MUTANT(WAIT_FROM_SEND) ? reply->sent.boot_ns : step->now_ns;
     election->next_op_ns = election->op_given_ns + election->config->ttl_ns / 3;
     if (election->waits && !election->config->efficiency) {
@@ -164,7 +126,7 @@ static void acquired_no(struct step *step) {
     election->failures = 0;
     grant_clear(election);
     if (reply->held) {
-        note_held(election, reply);
+        proof_held(&election->proof, reply);
     }
     step_move(step, STATE_FOLLOWER, reply->held ? reply->reason : election->view.reason);
     step_holder(step, reply);
@@ -226,7 +188,7 @@ static void lose(struct step *step) {
     election->failures = 0;
     election->next_op_ns = step->now_ns + step_jitter_ns(step, LOST_JITTER_NS);
     if (reply->held) {
-        note_held(election, reply);
+        proof_held(&election->proof, reply);
     }
     if (election->view.state != STATE_RESIGNING) {
         step_move(step, STATE_FOLLOWER, reply->reason);
@@ -268,9 +230,14 @@ static void renewed_yes(struct step *step) {
     }
     memcpy(election->grant_server, reply->server, SERVER_ID_MAX);
     extend(step);
-    note_held(election, reply);
+    proof_held(&election->proof, reply);
     election->failures = 0;
-    election->next_op_ns = election->op_given_ns + election->config->ttl_ns / 3;
+    /* Of several servers some may have answered an earlier renewal only. */
+    int64_t from_ns = election->op_given_ns;
+    if (reply->sent.boot_ns < from_ns) {
+        from_ns = reply->sent.boot_ns;
+    }
+    election->next_op_ns = from_ns + election->config->ttl_ns / 3;
     const struct lease *lease = &election->view.lease;
     if (lease->latched_ns != 0) {
         election->next_op_ns = step->now_ns; /* sent before the doubt: ask again */
@@ -288,6 +255,7 @@ static void renewed_yes(struct step *step) {
         return;
     }
     if (election->waits && !election->config->efficiency) {
+        election->wait_until_ns = reply->wait_until_ns;
         /* Only a renewal that was sent after the wait proves that the lock outlived it. */
         if (!election->op_raises || !grant_wait_is_over(election, reply->sent.boot_ns)) {
             step_move(step, STATE_PENDING, REASON_WAITING_FOR_OLD_LEASE);

@@ -80,6 +80,11 @@ struct store_reply {
     enum prior_doubt doubt; /* why prior is not better */
     int64_t prior_end_us;   /* PRIOR_END: by the store's clock */
 
+    /* YES: until this moment of BOOTTIME an older lease may be trusted, whatever else is known. A
+     * store that judges by itself how leases ended says so with it; 0: nothing to add. */
+    int64_t wait_until_ns;
+    bool vouched; /* such a store could prove the end of a lease that ran out now */
+
     /* NO: who holds the lock. */
     bool held; /* false: the lock is free, it was only looked at */
     bool holder_nonce_known;

@@ -3,6 +3,7 @@
 #include "store/local/local.h"
 #include "store/postgres/postgres.h"
 #include "store/redis/redis.h"
+#include "store/redlock/redlock.h"
 
 #include <stdio.h>
 
@@ -14,11 +15,12 @@ static const struct {
     {&local_store_ops, "local:DIR"},
     {&redis_store_ops, "redis://HOST:PORT/DATABASE, redis+sentinel://HOST,HOST,HOST/MASTER, both "
                        "with TLS as rediss, redis+unix:///PATH"},
+    {&redlock_store_ops, "redlock:URL,URL,URL of independent Redis servers"},
     {&postgres_store_ops, "postgres://USER@HOST:PORT/DATABASE"},
 };
 
 const struct store_ops *store_for_url(const char *url, struct error *error) {
-    char forms[256] = "";
+    char forms[320] = "";
     size_t length = 0;
     for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++) {
         if (stores[i].ops->claims(url)) {

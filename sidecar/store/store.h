@@ -32,6 +32,7 @@ struct store_status {
     uint64_t reconnects;  /* connections made after the first */
     uint64_t clock_steps; /* steps of the store's clock against ours */
     char version[48];     /* of the server, "redis 7.0.15"; empty: none or unknown */
+    char nodes[2048];     /* of several servers, what each of them does, a line each; else empty */
     char problem[200];    /* the last trouble, for people; empty: none. Never a secret */
 };
 
@@ -95,7 +96,9 @@ struct store_event {
     size_t election; /* index into the names given at open */
     struct store_reply reply;
     bool clean;
-    char text[160]; /* UNSURE, or a strange NO: what happened, for people. Never a secret */
+    unsigned
+        lists_apart; /* of a Redlock node: how many nodes its record's list differs by; 2: more */
+    char text[160];  /* UNSURE, or a strange NO: what happened, for people. Never a secret */
 };
 
 struct store_request {
@@ -108,7 +111,8 @@ struct store_request {
     bool take;           /* acquire: false only looks */
     bool raise_token;    /* renew: mint the token anew, by the one rule */
     bool clean;          /* release: write the clean mark, if the record still has `token` */
-    uint64_t token;      /* release: the grant's; 0: none */
+    uint64_t token;      /* release: the grant's. Of a Redlock node, acquire: of the lease that is
+                          * made anew; renew: the least that it may have. 0: none */
     /* release: whose yes the grant had last (reply.server). A server with another identity writes
      * no mark: what it holds may be older than what came in between. */
     char server[SERVER_ID_MAX];
@@ -126,6 +130,7 @@ struct store_setup {
     int64_t ttl_ns;
     int64_t margin_ns;
     uint64_t token_floor;
+    const char *node_list;  /* of a Redlock node: all of them, kept in its record; NULL: alone */
     unsigned wait_replicas; /* Redis: how many of them have to acknowledge a grant or renewal */
     const struct store_secrets *secrets;
     struct store_tls tls;

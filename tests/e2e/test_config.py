@@ -12,7 +12,8 @@ LONG = "x" * 5000
 
 WRONG = {
     "store": ["http://x", "redis://", "redis://h:99999", "redis://h/x", "local:", "nonsense",
-              "redis://" + LONG],
+              "redis://" + LONG, "redlock:redis://a,redis://b", "redlock:redis://a,b,redis://c",
+              "redlock:redis://a,redis://b,redis://a:6379"],
     "election": ["-a", "a b", "ä", "a/b", "x" * 101, "a,,b"],
     "namespace": ["-a", "a b", "x" * 101, "a{b}"],
     "identity": ["a b", "$(HOSTNAME)", "x" * 129, 'a"b', "ä"],
@@ -201,3 +202,18 @@ def test_without_a_runtime_directory_the_option_is_named():
     assert done.returncode in (0, 78)
     if done.returncode == 78:
         assert "--socket" in done.stderr or "RUNTIME_DIRECTORY" in done.stderr
+
+
+def test_redlock_errors_name_the_node_and_no_secret_is_shown():
+    url = "redlock:redis://u:hunter2@a,rediss://hunter3@b:7000/1,redis+unix://:hunter4@/run/r.sock"
+    shown = config({"store": url, "election": "a"})
+    assert shown.returncode == 0, shown.stderr
+    assert "hunter" not in shown.stdout + shown.stderr
+    for part in ("redlock:redis://u:***@a", "@b:7000/1", "/run/r.sock"):
+        assert part in shown.stdout, shown.stdout
+    wrong = config({"store": url.replace("7000", "70000"), "election": "a"})
+    assert "node 2 of redlock" in errors(wrong) and "hunter" not in errors(wrong)
+    few = config({"store": "redlock:redis://a,redis://b", "election": "a"})
+    assert "at least 3 nodes" in errors(few)
+    replicas = config({"store": url, "election": "a", "redis-wait-replicas": "1"})
+    assert "--redis-wait-replicas" in errors(replicas)

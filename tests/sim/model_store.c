@@ -52,6 +52,9 @@ static int64_t end_us(const struct script *script, int64_t ttl_ns) {
 static uint64_t mint(struct script *script) {
     const struct lock_record *record = &script->store->record;
     uint64_t token = record->present ? record->token + 1 : 1;
+    if (script->request->least != 0 && script->request->least + 1 >= token) {
+        return script->request->least; /* made anew: the same grant */
+    }
     if (!MUTANT(STORE_TOKEN_NOT_RAISED)) {
         uint64_t clock_ms = (uint64_t)(script->now_us / 1000);
         uint64_t seen = script->request->seen_token + 1;
@@ -207,8 +210,9 @@ static void acquire(struct script *script) {
         acquire_again(script);
         return;
     }
-    if (!key->present && script->request->take) {
+    if (!key->present && script->request->take && script->result->apart < 2) {
         acquire_new(script);
+        script->store->record.nodes = script->request->nodes;
         return;
     }
     if (key->present) {
@@ -238,8 +242,14 @@ static void renew(struct script *script) {
     }
     uint64_t raised = script->request->raise_token ? mint(script) : 0;
     extend(script);
+    script->store->record.nodes = script->request->nodes;
     if (script->request->raise_token) {
         key->token = script->store->record.token = raised;
+    } else if (script->request->least > key->token) {
+        key->token = script->request->least;
+    }
+    if (key->token > script->store->record.token) {
+        script->store->record.token = key->token;
     }
     reply->outcome = OUTCOME_YES;
     reply->token = key->token;
@@ -291,6 +301,11 @@ void model_store_apply(struct model_store *store, const struct lock_request *req
     reply->longest_ttl_ns = store->record.present ? store->record.ttl_ns : 0;
     reply->server_now_us = script.now_us;
     name_server(store, reply->server);
+    bool counts =
+        store->key.present || (store->record.present && script.now_us < store->record.end_us);
+    if (counts && request->nodes != 0 && store->record.nodes != 0) {
+        result->apart = __builtin_popcount(request->nodes ^ store->record.nodes);
+    }
     switch (request->op) {
     case OP_ACQUIRE:
         acquire(&script);

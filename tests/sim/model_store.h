@@ -32,6 +32,7 @@ struct lock_record {
     int64_t end_us; /* the server's clock at which the last lease ends */
     int64_t ttl_ns; /* the longest in use */
     struct server_id server;
+    unsigned nodes; /* the list it was written under, a bit each; 0: none */
     unsigned char nonce[NONCE_BYTES];
     enum prior kept; /* the answer that this grant was given */
 };
@@ -51,6 +52,8 @@ struct lock_request {
     int64_t wait_ns; /* W, as the candidate knows it */
     uint64_t seen_token;
     uint64_t token;             /* release: the grant's */
+    uint64_t least;             /* of a node among several: the least token, also when made anew */
+    unsigned nodes;             /* of a node among several: all of them, a bit each; 0: alone */
     char server[SERVER_ID_MAX]; /* release: whom the grant was last confirmed by */
     bool take;
     bool raise_token;
@@ -63,6 +66,7 @@ struct lock_result {
     bool minted;              /* a token was issued */
     uint64_t recorded_token;  /* what the record said before */
     bool released;
+    int apart;  /* how many nodes the list of a lease or of an unexpired record differs by */
     bool clean; /* released with the clean mark */
 };
 

@@ -165,7 +165,7 @@ static bool rollback_is_told(const struct world *world, const struct store_copy 
             return false;
         }
         bool behind = copy->record.token < host->election.seen_token;
-        bool held_since = copy->record.end_us < host->election.held_seen_us;
+        bool held_since = copy->record.end_us < host->election.proof.held_seen_us;
         if (!clock_tells && !behind && !held_since) {
             return false;
         }

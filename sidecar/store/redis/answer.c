@@ -5,6 +5,7 @@
 #define TTL_MAX_MS UINT64_C(3600000)
 /* Redis' own bound on an expiry is far above; this one keeps nanoseconds within 64 bits. */
 #define EXPIRY_MAX_MS UINT64_C(9000000000000)
+#define APART_MOST UINT64_C(2)
 #define REPLICAS_MAX UINT64_C(10000)
 #define CLOCK_MAX_US UINT64_C(9007199254740991) /* 2^53 - 1: exact in Lua */
 
@@ -234,6 +235,20 @@ bool redis_answer_read(const redisReply *answer, enum store_event_type type,
         memset(reply, 0, sizeof *reply);
     }
     return right;
+}
+
+bool redis_answer_take_list(redisReply *answer, unsigned *apart) {
+    uint64_t number = 0;
+    if (answer->type != REDIS_REPLY_ARRAY || answer->elements == 0) {
+        return false;
+    }
+    const redisReply *last = answer->element[answer->elements - 1];
+    if (last->type != REDIS_REPLY_STRING || !read_whole(last, APART_MOST, &number)) {
+        return false;
+    }
+    *apart = (unsigned)number;
+    answer->elements--;
+    return true;
 }
 
 unsigned redis_answer_replicas(const redisReply *answer) {

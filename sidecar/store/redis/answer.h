@@ -14,6 +14,10 @@
 bool redis_answer_read(const redisReply *answer, enum store_event_type type,
                        struct store_reply *reply);
 
+/* Where a list of nodes was sent along, an answer ends with how far the record's is from it: 0, 1,
+ * 2 for more. Takes that off `answer`, a copy of its head. False: it does not end so. */
+bool redis_answer_take_list(redisReply *answer, unsigned *apart);
+
 /* How many replicas were attached to the server, of an answer that was read. */
 unsigned redis_answer_replicas(const redisReply *answer);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCRIPT_ARGUMENTS_MAX 12
+#define SCRIPT_ARGUMENTS_MAX 14
 #define NUMBER_SIZE 24
 
 static struct redis_command format(size_t count, const char *const *arguments,
@@ -86,6 +86,14 @@ static void add_head(struct call *call, const struct redis_script *script,
     add(call, call->nonce);
 }
 
+/* What only a node among several is told. */
+static void add_node(struct call *call, const struct store_setup *setup) {
+    if (setup->node_list != NULL) {
+        add(call, call->token);
+        add(call, setup->node_list);
+    }
+}
+
 struct redis_command redis_command_script(enum store_event_type type,
                                           const struct store_setup *setup,
                                           const struct store_request *request,
@@ -100,6 +108,7 @@ struct redis_command redis_command_script(enum store_event_type type,
         add(&call, call.floor);
         add_flag(&call, request->take);
         add(&call, call.wait_ms);
+        add_node(&call, setup);
     } else if (type == STORE_RENEWED) {
         add_head(&call, &redis_script_renew, names, body);
         add(&call, call.ttl_ms);
@@ -107,6 +116,7 @@ struct redis_command redis_command_script(enum store_event_type type,
         add(&call, call.seen);
         add(&call, call.floor);
         add(&call, call.wait_ms);
+        add_node(&call, setup);
     } else {
         add_head(&call, &redis_script_release, names, body);
         add_flag(&call, request->clean);

@@ -84,9 +84,15 @@ static void distrust_end(struct store_reply *reply) {
 }
 
 static enum redis_link_taken on_answer(void *context, size_t op, struct instant sent,
-                                       const redisReply *answer) {
+                                       const redisReply *reply) {
     struct redis_store *store = context;
     struct store_event event = {.type = store->pending[op].type, .election = op};
+    redisReply head = *reply;
+    const redisReply *answer = &head;
+    if (store->setup.node_list != NULL && event.type != STORE_RELEASED &&
+        !redis_answer_take_list(&head, &event.lists_apart)) {
+        return REDIS_LINK_STRANGE;
+    }
     if (!redis_answer_read(answer, event.type, &event.reply)) {
         return REDIS_LINK_STRANGE;
     }

@@ -50,7 +50,7 @@ static void end_before_a_lease_seen_held_waits(void **state) {
     (void)state;
     struct driver driver;
     watched(&driver);
-    int64_t ago_us = driver_server_now_us(&driver) - driver.election.held_seen_us;
+    int64_t ago_us = driver_server_now_us(&driver) - driver.election.proof.held_seen_us;
     answer_end(&driver, 2 * MS, ago_us + 1000);
     assert_state(&driver, STATE_LEADER); /* not before it: the very same moment */
     watched(&driver);
@@ -110,7 +110,7 @@ static void a_lease_of_ones_own_counts_from_its_grant(void **state) {
         watched(&driver);
         answer_end(&driver, 2 * MS, 100);
         assert_state(&driver, STATE_LEADER);
-        int64_t granted_us = driver.election.held_seen_us;
+        int64_t granted_us = driver.election.proof.held_seen_us;
         assert_int_equal(granted_us, driver_server_now_us(&driver) - 1000);
         lose_it(&driver);
         answer_end(&driver, 2 * MS, driver_server_now_us(&driver) + 1000 - granted_us + early_us);

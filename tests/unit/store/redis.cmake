@@ -20,3 +20,5 @@ target_link_libraries(store_tls_kit PUBLIC gavel_store_redis PkgConfig::CMOCKA)
 foreach(name tls tls_trust tls_files)
     gavel_unit_test(test_redis_${name} ${CMAKE_CURRENT_LIST_DIR}/test_redis_${name}.c store_tls_kit)
 endforeach()
+
+gavel_unit_test(test_redlock_list ${CMAKE_CURRENT_LIST_DIR}/test_redlock_list.c gavel_store_redlock)

@@ -1,8 +1,10 @@
 -- Takes the lock, or tells who holds it. ARGV: nonce, identity, ttl in ms, largest token seen,
--- token floor, '1' to take and '0' to look only, W in ms.
+-- token floor, '1' to take and '0' to look only, W in ms; of one node among several the token
+-- of a lease that is to be made anew there (0: none), and the list of nodes.
 local nonce, identity, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local seen, floor, take = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
-local wait = tonumber(ARGV[7])
+local wait, again = tonumber(ARGV[7]), tonumber(ARGV[8] or '0')
+list = ARGV[9] or ''
 
 -- How the last lease ended, as far as the record proves it, and why not better.
 local function judge(state)
@@ -46,12 +48,14 @@ elseif state.kind ~= 'free' then
   return refusal(state)
 elseif record.corrupt then
   return corrupt()
-elseif not take then
+elseif not take or state.apart > 1 then
   return refusal(state)
 end
 
-local token
-token, problem = mint(state, seen, floor, 0)
+local token = again
+if again == 0 or again < record.token then
+  token, problem = mint(state, seen, floor, 0)
+end
 if not token then
   return problem
 end

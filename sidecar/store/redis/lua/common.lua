@@ -11,6 +11,10 @@ local CLOCK_MAX_US = 9007199254740991
 local TTL_MAX_MS = 3600000
 local VALUE_MAX = 512
 local REPLICAS_MAX = 10000
+local LIST_MAX = 2048
+
+-- The names of all nodes, where this server is one of several that vote; empty: it stands alone.
+local list = ''
 
 local function dec(number)
   return string.format('%.0f', number)
@@ -90,7 +94,8 @@ end
 
 -- What the store remembers. `corrupt`: nothing may be built upon it, and it is never overwritten.
 local function read_record(state)
-  local fields = redis.pcall('HMGET', RECORD, 'tok', 'clean', 'end', 'ttl', 'srv', 'nonce', 'how')
+  local fields = redis.pcall('HMGET', RECORD, 'tok', 'clean', 'end', 'ttl', 'srv', 'nonce', 'how',
+    'list')
   local record = {token = 0, ttl = 0}
   state.record = record
   if wrong_type(fields) then
@@ -103,7 +108,7 @@ local function read_record(state)
   record.corrupt = fields[1] and not token
   record.token, record.ttl = token or 0, ttl or 0
   record.clean, record.ends, record.server = fields[2], fields[3], fields[5]
-  record.nonce, record.how = fields[6], fields[7]
+  record.nonce, record.how, record.list = fields[6], fields[7], fields[8]
   record.complete = token and token > 0 and ttl and ttl > 0 and whole(record.ends, CLOCK_MAX_US)
     and (record.clean == '0' or record.clean == '1') and record.server and record.nonce
   return nil
@@ -120,6 +125,32 @@ local function end_us(state, ttl)
   return (expiry_ms(state, ttl) + 1) * 1000
 end
 
+-- How many names stand in one of two lists only.
+local function lists_apart(one, other)
+  local seen, apart = {}, 0
+  for name in string.gmatch(one, '[^,]+') do
+    seen[name] = true
+    apart = apart + 1
+  end
+  for name in string.gmatch(other, '[^,]+') do
+    apart = apart + (seen[name] and -1 or 1)
+  end
+  return apart
+end
+
+-- How far the list of a lease, or of a record that has not run out, is from ours: 0, 1 or 2.
+local function read_list(state)
+  local record = state.record
+  state.apart = 0
+  if list == '' or not record.list or #record.list > LIST_MAX then
+    return
+  end
+  local ends = whole(record.ends, CLOCK_MAX_US)
+  if state.kind == 'held' or state.kind == 'ours' or (ends and ends > state.now_us) then
+    state.apart = math.min(2, lists_apart(list, record.list))
+  end
+end
+
 -- Everything there is to know, read once; or nil and an error.
 local function look(nonce)
   local state = {}
@@ -132,6 +163,7 @@ local function look(nonce)
   if problem then
     return nil, problem
   end
+  read_list(state)
   return state
 end
 
@@ -158,9 +190,14 @@ local function no_proof(state)
   return 'no-record'
 end
 
--- Every answer begins like this.
+-- Every answer begins like this; where there are several nodes it ends with a word on their list.
 local function answer(status, state, token, ttl, ...)
-  return {status, dec(token), dec(ttl), dec(state.now_us), state.server, dec(state.replicas), ...}
+  local words = {status, dec(token), dec(ttl), dec(state.now_us), state.server,
+    dec(state.replicas), ...}
+  if list ~= '' then
+    words[#words + 1] = dec(state.apart)
+  end
+  return words
 end
 
 -- The store's own no: foreign, free or held. Sets the expiry of a key that would outlive its ttl.
@@ -192,8 +229,13 @@ local function mint(state, seen, floor, held)
 end
 
 local function write_record(state, nonce, token, ends, longest, how)
-  local reply = redis.pcall('HSET', RECORD, 'tok', dec(token), 'clean', '0', 'end', dec(ends),
-    'ttl', dec(longest), 'srv', state.server, 'nonce', nonce, 'how', how)
+  local words = {'HSET', RECORD, 'tok', dec(token), 'clean', '0', 'end', dec(ends),
+    'ttl', dec(longest), 'srv', state.server, 'nonce', nonce, 'how', how}
+  if list ~= '' then
+    words[#words + 1] = 'list'
+    words[#words + 1] = list
+  end
+  local reply = redis.pcall(unpack(words))
   return failed(reply) and reply or nil
 end
 

@@ -1,7 +1,10 @@
 -- Extends our own lease; never makes one. ARGV: nonce, ttl in ms, '1' to mint the token anew,
--- largest token seen, token floor, W in ms.
+-- largest token seen, token floor, W in ms; of one node among several the least token
+-- that lease and record may have, and the list of nodes.
 local nonce, ttl, raise = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1'
 local seen, floor, wait = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local least = tonumber(ARGV[7] or '0')
+list = ARGV[8] or ''
 
 local state, problem = look(nonce)
 if not state then
@@ -10,15 +13,16 @@ elseif state.kind ~= 'ours' then
   return refusal(state)
 end
 
-local token = state.token
+local token = math.max(state.token, least)
 if raise then
-  if state.record.corrupt then
-    return corrupt()
-  end
-  token, problem = mint(state, seen, floor, state.token)
+  token, problem = mint(state, seen, floor, token)
   if not token then
     return problem
   end
+end
+raise = token > state.token
+if raise and state.record.corrupt then
+  return corrupt()
 end
 
 local stale

@@ -1,0 +1,148 @@
+"""Redlock's known counter-examples: a node that forgets, tokens of different majorities, lists of
+nodes that differ, one server under two names."""
+
+import random
+
+import pytest
+
+from kit.clock import MS, S, boottime_ns, wait_until
+from kit.redlock import Nodes
+from kit.sidecar import TIMING
+
+
+@pytest.fixture
+def nodes(folder, closing):
+    return lambda count: closing(Nodes(folder, count))
+
+
+def rest(since, ns):
+    wait_until(lambda: boottime_ns() - since > ns, 20)
+
+
+def test_a_node_restarted_empty_gives_no_second_majority(nodes, start, sample):
+    """A leads by nodes 1 and 2 and is cut off from 2, which restarts with nothing in it. B finds 2
+    and 3 free, and 3 has a clean end on record: only 2's silence about the past holds it back."""
+    three = nodes(3)
+    ttl = ("--ttl", "4s")
+    x = start("pod-x", *ttl, store=three.url("pod-x"))
+    x.wait_leader(10)
+    assert x.stop() == 0  # all three know of a clean end
+    three[2].cut("pod-a")
+    three[0].cut("pod-b")
+    a = start("pod-a", *ttl, store=three.url("pod-a"), fixed_port=True)
+    token = a.wait_leader(5).token
+    b = start("pod-b", *ttl, store=three.url("pod-b"), fixed_port=True)
+    b.wait_state("follower", 5)
+    sampler = sample([a, b])
+    rest(boottime_ns(), 500 * MS)
+    three[1].restart_empty(without=["pod-a"])
+    restarted = boottime_ns()
+    check = b.wait_leader(15)
+    assert check.token > token
+    assert check.receive - restarted >= 4 * S, "it led before the wait was over"
+    sampler.stop()
+
+
+def test_tokens_rise_over_any_order_of_majorities(nodes, start):
+    """The floor is far above the clocks, so that only what is recorded makes them rise."""
+    rng = random.Random(7)
+    three = nodes(3)
+    last = 0
+    order = [0, 2, 1, 2, 0, 1] + [rng.randrange(3) for _ in range(4)]
+    for turn, out in enumerate(order):
+        three[out].cut("pod-a")
+        a = start("pod-a", "--ttl", "1s", "--mode", "efficiency", "--token-floor",
+                  "50000000000000", "--drain", "none", store=three.url("pod-a"))
+        token = a.wait_leader(10).token
+        assert token > last, f"turn {turn} without node {out}: {token} after {last}"
+        assert token >= 50000000000000
+        recorded = [int(n.redis.record()["tok"]) for n in three.all
+                    if n is not three[out]]
+        assert min(recorded) >= token, "it is not on a majority"
+        last = token
+        assert a.stop() == 0
+        three[out].let_in("pod-a")
+
+
+def test_lists_that_have_one_node_in_common_are_not_led_under(nodes, start, sample):
+    five = nodes(5)
+    ttl = ("--ttl", "1s")
+    a = start("pod-a", *ttl, store=five.url("pod-a", five.all[:3]), fixed_port=True)
+    token = a.wait_leader(10).token
+    b = start("pod-b", *ttl, store=five.url("pod-b", five.all[2:]), fixed_port=True)
+    sampler = sample([a, b])
+    wait_until(lambda: "node-list-differs" in b.status()["warnings"], 5)
+    assert "list of nodes" in b.status()["detail"], b.status()
+    rest(boottime_ns(), 3 * S)
+    assert a.check().token == token and not b.leads()
+    assert a.status()["lock_space"] != b.status()["lock_space"]
+    # The first one goes; its list goes with its last lease.
+    assert a.stop() == 0
+    assert b.wait_leader(10).token > token
+    assert "node-list-differs" not in b.status()["warnings"]
+    sampler.stop()
+
+
+def test_three_nodes_become_five_one_at_a_time(nodes, start, sample):
+    """Both replicas go from one list to the next while they are asked; nobody ever leads beside
+    another, and those in between are warned."""
+    five = nodes(5)
+    ttl = ("--ttl", "1s")
+    pods = [start(i, *ttl, store=five.url(i, five.all[:3]), fixed_port=True)
+            for i in ("pod-a", "pod-b")]
+    wait_until(lambda: any(p.leads() for p in pods), 10)
+    sampler = sample(pods)
+    tokens = [max(p.check().token for p in pods)]
+    for count in (4, 5):
+        for pod in pods:
+            assert pod.stop() == 0
+            pod.store = five.url(pod.identity, five.all[:count])
+            pod.start()
+            led = wait_until(lambda: [p for p in pods if p.leads()], 10, "somebody leads")
+            tokens.append(led[0].check().token or tokens[-1])
+            other = pods[1] if pod is pods[0] else pods[0]
+            if pod is pods[0] and not pod.leads():
+                assert other.leads()
+                wait_until(lambda p=pod: "node-list-differs" in p.status()["warnings"], 5)
+        rest(boottime_ns(), 1200 * MS)
+        if count == 4:
+            assert all("even-nodes" in p.status()["warnings"] for p in pods), \
+                [p.status() for p in pods]
+    assert all("even-nodes" not in p.status()["warnings"] for p in pods)
+    assert tokens == sorted(tokens)
+    sampler.stop()
+
+
+def test_two_names_of_one_server_are_one_vote(nodes, start):
+    two = nodes(2)
+    one, other = two
+    port = one.relay.port
+    store = (f"redlock:{one.url('pod-a')},redis://pod-a:one4all@localhost:{port},"
+             f"{other.url('pod-a')}")
+    a = start("pod-a", "--ttl", "1s", store=store)
+    a.wait_leader(10)  # two servers of three names
+    assert f"node localhost:{port}/0: up" in a.probe("/readyz?verbose").body.decode()
+    assert "one server with another node" in a.probe("/readyz?verbose").body.decode()
+    other.redis.kill()
+    wait_until(lambda: not a.leads(), 5)
+    since = boottime_ns()
+    rest(since, 2500 * MS)
+    assert not a.leads() and a.state() in ("unknown", "follower", "pending")
+
+
+def test_readiness_and_status_name_the_nodes_in_trouble(nodes, start):
+    three = nodes(3)
+    a = start("pod-a", "--ttl", "1s", "--mode", "efficiency", store=three.url("pod-a"))
+    a.wait_leader(10)
+    three[1].redis.kill()
+    wait_until(lambda: "1 of 3 nodes" in a.probe("/readyz?verbose").body.decode(), 5)
+    verbose = a.probe("/readyz?verbose").body.decode()
+    assert "store redlock: up" in verbose, verbose
+    assert f"node {three[0].name}: up, redis" in verbose, verbose
+    assert f"node {three[1].name}: down" in verbose, verbose
+    assert "one4all" not in verbose + a.log()
+    assert a.leads() and a.metrics()["gavel_store_up"] == 1
+    three[1].redis.start()
+    wait_until(lambda: "1 of 3 nodes" not in a.probe("/readyz?verbose").body.decode(), 5)
+    if TIMING:
+        assert a.leads()

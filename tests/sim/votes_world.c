@@ -1,0 +1,322 @@
+#include "votes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROUND_TRIP_MOST_NS (40 * NS_PER_MS)
+
+void votes_plan(struct votes_world *world, int64_t after_ns, struct votes_event event) {
+    if (world->event_count == VOTES_EVENTS) {
+        snprintf(world->violation, sizeof world->violation, "too many events: a storm");
+        return;
+    }
+    event.at_ns = world->now_ns + (after_ns > 0 ? after_ns : 0);
+    event.order = world->order++;
+    world->events[world->event_count++] = event;
+}
+
+static struct votes_event take_next(struct votes_world *world) {
+    size_t best = 0;
+    for (size_t i = 1; i < world->event_count; i++) {
+        const struct votes_event *a = &world->events[i];
+        const struct votes_event *b = &world->events[best];
+        if (a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->order < b->order)) {
+            best = i;
+        }
+    }
+    struct votes_event event = world->events[best];
+    world->events[best] = world->events[--world->event_count];
+    return event;
+}
+
+static struct instant now_of(const struct votes_world *world, const struct votes_host *host) {
+    int64_t boot_ns = sim_clock_read(&host->boot, world->now_ns);
+    return (struct instant){boot_ns, boot_ns + 1700000000 * NS_PER_S};
+}
+
+static bool is_paused(const struct votes_world *world, const struct votes_host *host) {
+    return world->now_ns < host->woken_until_ns;
+}
+
+static void answer_reader(struct votes_world *world, int index) {
+    struct votes_host *host = &world->hosts[index];
+    struct answer answer = view_answer(&host->election.view, now_of(world, host), &host->handouts);
+    if (!answer.leader) {
+        return;
+    }
+    for (int i = 0; i < VOTES_HOSTS; i++) {
+        if (i != index && world->hosts[i].valid_until_ns > world->now_ns) {
+            snprintf(world->violation, sizeof world->violation,
+                     "at %.6f host %d leads with %llu, and host %d's validity with %llu runs for "
+                     "%.3f s still",
+                     (double)world->now_ns / 1e9, index, (unsigned long long)answer.token, i,
+                     (unsigned long long)world->hosts[i].token,
+                     (double)(world->hosts[i].valid_until_ns - world->now_ns) / 1e9);
+        }
+    }
+    host->valid_until_ns = sim_clock_reach(&host->boot, answer.deadline_ns);
+    if (answer.token == host->token) {
+        return;
+    }
+    if (answer.token <= world->max_token) {
+        snprintf(world->violation, sizeof world->violation,
+                 "at %.6f host %d leads with %llu after %llu", (double)world->now_ns / 1e9, index,
+                 (unsigned long long)answer.token, (unsigned long long)world->max_token);
+    }
+    host->token = answer.token;
+    world->max_token = answer.token;
+    world->grants++;
+    if (world->trace) {
+        printf("%10.3f host %d leads with %llu\n", (double)world->now_ns / 1e9, index,
+               (unsigned long long)answer.token);
+    }
+}
+
+/* Sends a request to a node: it may be lost, late, or answered to nobody. */
+static void send(struct votes_world *world, int index, const struct round_request *request) {
+    struct votes_host *host = &world->hosts[index];
+    struct votes_event event = {.what = VOTES_ARRIVES,
+                                .host = index,
+                                .life = host->life,
+                                .node = request->node,
+                                .request = ++world->requests,
+                                .sent = now_of(world, host)};
+    event.ask = (struct lock_request){.op = request->ask.op,
+                                      .host = index,
+                                      .ttl_ns = host->config.ttl_ns,
+                                      .wait_ns = request->ask.wait_ns,
+                                      .seen_token = request->ask.seen_token,
+                                      .take = request->ask.take,
+                                      .raise_token = request->ask.raise_token,
+                                      .clean = request->ask.clean,
+                                      .nodes = (1U << host->node_count) - 1};
+    memcpy(event.ask.nonce, request->ask.nonce, NONCE_BYTES);
+    memcpy(event.ask.server, request->server, SERVER_ID_MAX);
+    if (request->ask.op == OP_RELEASE) {
+        event.ask.token = request->ask.token;
+    } else {
+        event.ask.least = request->ask.token;
+    }
+    host->asked[request->node] = event.request;
+    int64_t way_ns = rng_between(&world->rng, 0, ROUND_TRIP_MOST_NS);
+    if (rng_chance(&world->rng, 15)) {
+        way_ns = rng_between(&world->rng, 0, 12) * NS_PER_S;
+    }
+    if ((host->cut >> request->node & 1U) == 0 && !rng_chance(&world->rng, 10)) {
+        votes_plan(world, way_ns, event);
+    }
+    event.what = VOTES_REPLY; /* its time is over */
+    event.result = (struct lock_result){.granted = false};
+    event.result.reply.reason = REASON_STORE_UNREACHABLE;
+    votes_plan(world, request->ask.timeout_ns, event);
+}
+
+static enum round_lists lists_of(int apart) {
+    return apart == 0 ? LISTS_SAME : apart == 1 ? LISTS_ONE_APART : LISTS_FURTHER_APART;
+}
+
+static void carry_out(struct votes_world *world, int index,
+                      const struct election_actions *actions) {
+    struct votes_host *host = &world->hosts[index];
+    struct round_ask ask = {.op = actions->op,
+                            .seen_token = actions->seen_token,
+                            .wait_ns = actions->wait_ns,
+                            .take = actions->take,
+                            .raise_token = actions->raise_token,
+                            .clean = actions->clean,
+                            .token = actions->token,
+                            .timeout_ns = election_attempt_ns(&host->config)};
+    struct votes_event wake = {.what = VOTES_WAKE, .host = index, .life = host->life};
+    if (actions->op != OP_NONE) {
+        memcpy(ask.nonce, actions->nonce, NONCE_BYTES);
+        round_start(&host->round, &ask, now_of(world, host).boot_ns);
+    }
+    if (actions->wake_ns != NEVER_NS) {
+        votes_plan(world, sim_clock_reach(&host->boot, actions->wake_ns) - world->now_ns, wake);
+    }
+}
+
+/* Requests out, the answer in, as often as there are any. */
+static void drive(struct votes_world *world, int index) {
+    struct votes_host *host = &world->hosts[index];
+    struct round_request request;
+    struct votes_event tick = {.what = VOTES_TICK, .host = index, .life = host->life};
+    for (;;) {
+        struct instant now = now_of(world, host);
+        while (round_next(&host->round, now.boot_ns, &request)) {
+            send(world, index, &request);
+        }
+        enum election_op op = host->election.op;
+        struct election_event event = {.type = op == OP_ACQUIRE ? EVENT_ACQUIRED
+                                               : op == OP_RENEW ? EVENT_RENEWED
+                                                                : EVENT_RELEASED};
+        if (!round_take(&host->round, &event.reply)) {
+            break;
+        }
+        event.now = now;
+        event.handouts = host->handouts;
+        for (size_t i = 0; i < RANDOM_BYTES; i++) {
+            event.random[i] = (unsigned char)rng_next(&world->rng);
+        }
+        struct election_actions actions = election_step(&host->election, &event);
+        carry_out(world, index, &actions);
+    }
+    int64_t wake_ns = round_wake_ns(&host->round, now_of(world, host).boot_ns);
+    if (wake_ns != NEVER_NS) {
+        votes_plan(world, sim_clock_reach(&host->boot, wake_ns) - world->now_ns, tick);
+    }
+}
+
+void votes_step(struct votes_world *world, int index, struct election_event event) {
+    struct votes_host *host = &world->hosts[index];
+    event.now = now_of(world, host);
+    event.handouts = host->handouts;
+    for (size_t i = 0; i < RANDOM_BYTES; i++) {
+        event.random[i] = (unsigned char)rng_next(&world->rng);
+    }
+    struct election_actions actions = election_step(&host->election, &event);
+    carry_out(world, index, &actions);
+    drive(world, index);
+}
+
+void votes_start_host(struct votes_world *world, int index) {
+    struct votes_host *host = &world->hosts[index];
+    struct votes_event wake = {.what = VOTES_WAKE, .host = index};
+    host->up = true;
+    host->life++;
+    host->node_count = world->node_count;
+    if (world->grows && rng_chance(&world->rng, 500)) {
+        host->node_count--;
+    }
+    host->config = (struct election_config){.ttl_ns = VOTES_TTL_NS,
+                                            .margin_ns = VOTES_MARGIN_NS,
+                                            .valid_for_ns = 2 * NS_PER_S,
+                                            .drain_ns = 10 * NS_PER_S,
+                                            .identity = "host"};
+    struct round_config config = {
+        .node_count = host->node_count, .ttl_ns = VOTES_TTL_NS, .margin_ns = VOTES_MARGIN_NS};
+    memset(&host->handouts, 0, sizeof host->handouts);
+    memset(host->asked, 0, sizeof host->asked);
+    election_init(&host->election, &host->config, 1, now_of(world, host));
+    round_init(&host->round, &config);
+    wake.life = host->life;
+    votes_plan(world, rng_between(&world->rng, 0, 3000) * NS_PER_MS, wake);
+}
+
+/* A request reaches its node, and its answer goes back. */
+static void arrive(struct votes_world *world, struct votes_event *event) {
+    if (world->down[event->node]) {
+        return;
+    }
+    model_store_apply(&world->nodes[event->node], &event->ask, world->now_ns, &event->result);
+    event->result.reply.sent = event->sent;
+    event->what = VOTES_REPLY;
+    int64_t way_ns = rng_between(&world->rng, 0, ROUND_TRIP_MOST_NS);
+    if (rng_chance(&world->rng, 15)) {
+        way_ns = rng_between(&world->rng, 0, 12) * NS_PER_S;
+    }
+    if (!rng_chance(&world->rng, 10)) {
+        votes_plan(world, way_ns, *event);
+    }
+}
+
+static void handle(struct votes_world *world, struct votes_event *event) {
+    struct votes_host *host = &world->hosts[event->host];
+    bool own = event->what == VOTES_WAKE || event->what == VOTES_TICK ||
+               event->what == VOTES_REPLY || event->what == VOTES_READ;
+    if (own && (!host->up || (event->what != VOTES_READ && event->life != host->life))) {
+        return;
+    }
+    if (own && is_paused(world, host)) {
+        votes_plan(world, host->woken_until_ns - world->now_ns, *event);
+        return;
+    }
+    int64_t boot_ns = now_of(world, host).boot_ns;
+    struct election_event tick = {.type = EVENT_TICK};
+    switch (event->what) {
+    case VOTES_WAKE:
+        votes_step(world, event->host, tick);
+        break;
+    case VOTES_TICK:
+        round_tick(&host->round, boot_ns);
+        drive(world, event->host);
+        break;
+    case VOTES_ARRIVES:
+        arrive(world, event);
+        break;
+    case VOTES_REPLY:
+        if (host->asked[event->node] == event->request) {
+            host->asked[event->node] = 0;
+            event->result.reply.sent = event->sent;
+            round_answered(&host->round, event->node, &event->result.reply,
+                           lists_of(event->result.apart), boot_ns);
+            drive(world, event->host);
+        }
+        break;
+    case VOTES_FAULT:
+        votes_fault(world);
+        /* Some close together, and time to lead in between. */
+        votes_plan(world,
+                   rng_between(&world->rng, 0, rng_chance(&world->rng, 500) ? 2000 : 16000) *
+                       NS_PER_MS,
+                   *event);
+        break;
+    case VOTES_READ:
+        answer_reader(world, event->host);
+        break;
+    }
+    /* Somebody asks after whatever happened. */
+    for (int i = 0; i < VOTES_HOSTS && world->violation[0] == '\0'; i++) {
+        if (world->hosts[i].up && !is_paused(world, &world->hosts[i])) {
+            answer_reader(world, i);
+        }
+    }
+}
+
+void votes_run(struct votes_world *world, uint64_t seed) {
+    bool trace = world->trace;
+    memset(world, 0, sizeof *world);
+    world->trace = trace;
+    world->seed = seed;
+    world->rng.state = seed;
+    world->now_ns = 1000 * NS_PER_S;
+    world->end_ns = world->now_ns + 240 * NS_PER_S;
+    world->forgets = rng_chance(&world->rng, 600);
+    world->grows = rng_chance(&world->rng, 250);
+    world->node_count = 3 + (size_t)(rng_chance(&world->rng, 300) ? 2 : 0) + (world->grows ? 1 : 0);
+    world->node_count = world->node_count > VOTES_NODES ? VOTES_NODES : world->node_count;
+    for (size_t i = 0; i < world->node_count; i++) {
+        struct model_store *node = &world->nodes[i];
+        int64_t ahead_ns = rng_between(&world->rng, 0, 20) * NS_PER_MS;
+        node->clock = (struct sim_clock){world->now_ns, world->now_ns + ahead_ns,
+                                         rng_between(&world->rng, -100, 100)};
+        node->server = (struct server_id){++world->runs, world->runs};
+        if (!world->forgets) { /* far above the clocks, and already different */
+            node->record = (struct lock_record){.present = true,
+                                                .complete = true,
+                                                .clean = true,
+                                                .token = 10000000000 +
+                                                         1000 * (uint64_t)rng_index(&world->rng, 9),
+                                                .end_us = 1,
+                                                .ttl_ns = VOTES_TTL_NS,
+                                                .server = node->server};
+        }
+        world->saved[i] = *node;
+    }
+    for (int i = 0; i < VOTES_HOSTS; i++) {
+        struct votes_host *host = &world->hosts[i];
+        host->boot =
+            (struct sim_clock){world->now_ns, rng_between(&world->rng, 1, 100000) * NS_PER_S,
+                               rng_between(&world->rng, -100, 100)};
+        votes_start_host(world, i);
+    }
+    votes_plan(world, 5 * NS_PER_S, (struct votes_event){.what = VOTES_FAULT});
+    while (world->event_count > 0 && world->violation[0] == '\0') {
+        struct votes_event event = take_next(world);
+        if (event.at_ns > world->end_ns) {
+            break;
+        }
+        world->now_ns = event.at_ns;
+        handle(world, &event);
+    }
+}

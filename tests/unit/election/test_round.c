@@ -1,0 +1,370 @@
+#include "election/round.h"
+
+#include "driver.h"
+
+#include <string.h>
+
+#define TTL (10 * S)
+#define MARGIN (2 * S)
+#define ATTEMPT (1500 * MS)
+
+/* Five nodes, answered by hand. */
+struct table {
+    struct round round;
+    int64_t now_ns;
+    struct round_request asked[QUORUM_NODES_MAX]; /* op OP_NONE: nothing is asked */
+    unsigned char nonce;
+};
+
+static void take_requests(struct table *table) {
+    struct round_request request;
+    while (round_next(&table->round, table->now_ns, &request)) {
+        assert_int_equal(table->asked[request.node].ask.op, OP_NONE); /* one at a time */
+        table->asked[request.node] = request;
+    }
+}
+
+static struct table laid(size_t count) {
+    struct table table;
+    struct round_config config = {.node_count = count, .ttl_ns = TTL, .margin_ns = MARGIN};
+    memset(&table, 0, sizeof table);
+    table.now_ns = 1000 * S;
+    round_init(&table.round, &config);
+    return table;
+}
+
+static void start(struct table *table, enum election_op op, struct round_ask ask) {
+    ask.op = op;
+    ask.wait_ns = TTL;
+    ask.timeout_ns = ATTEMPT;
+    ask.nonce[0] = table->nonce;
+    round_start(&table->round, &ask, table->now_ns);
+    take_requests(table);
+}
+
+static void acquire(struct table *table) {
+    table->nonce++;
+    start(table, OP_ACQUIRE, (struct round_ask){.take = true});
+}
+
+static void answer_listed(struct table *table, size_t node, struct store_reply reply,
+                          enum round_lists lists) {
+    assert_int_not_equal(table->asked[node].ask.op, OP_NONE);
+    reply.sent.boot_ns = table->now_ns;
+    reply.server[0] = (char)('a' + node);
+    reply.server_now_us = table->now_ns / NS_PER_US;
+    table->asked[node].ask.op = OP_NONE;
+    table->now_ns += 1 * MS;
+    round_answered(&table->round, node, &reply, lists, table->now_ns);
+    take_requests(table);
+}
+
+static void answer(struct table *table, size_t node, struct store_reply reply) {
+    answer_listed(table, node, reply, LISTS_SAME);
+}
+
+static struct store_reply yes(uint64_t token, enum prior prior) {
+    return (struct store_reply){.outcome = OUTCOME_YES,
+                                .token = token,
+                                .prior = prior,
+                                .doubt = prior == PRIOR_NONE ? DOUBT_NO_RECORD : DOUBT_NONE};
+}
+
+static struct store_reply held_by(unsigned char nonce) {
+    struct store_reply reply = {.outcome = OUTCOME_NO,
+                                .reason = REASON_HELD_BY_OTHER,
+                                .held = true,
+                                .holder_nonce_known = true,
+                                .expires_in_ns = 3 * S,
+                                .token = 50};
+    reply.holder_nonce[0] = nonce;
+    return reply;
+}
+
+static const struct store_reply missing = {
+    .outcome = OUTCOME_NO, .reason = REASON_RENEWAL_REFUSED, .expires_in_ns = -1};
+static const struct store_reply silence = {.outcome = OUTCOME_UNSURE,
+                                           .reason = REASON_STORE_UNREACHABLE};
+
+static struct store_reply told(struct table *table) {
+    struct store_reply reply;
+    assert_true(round_take(&table->round, &reply));
+    return reply;
+}
+
+static bool is_silent(struct table *table) {
+    struct store_reply reply;
+    return !round_take(&table->round, &reply);
+}
+
+static void a_clean_majority_decides_and_its_token_is_written_back(void **state) {
+    (void)state;
+    struct table table = laid(5);
+    acquire(&table);
+    answer(&table, 0, yes(70, PRIOR_CLEAN));
+    answer(&table, 1, yes(90, PRIOR_CLEAN));
+    assert_true(is_silent(&table));
+    answer(&table, 2, yes(80, PRIOR_CLEAN));
+    assert_true(is_silent(&table)); /* 90 stands on one node alone */
+    assert_int_equal(table.asked[0].ask.op, OP_RENEW);
+    assert_true(table.asked[0].ask.token == 90 && table.asked[2].ask.token == 90);
+    answer(&table, 0, yes(90, PRIOR_NONE));
+    assert_true(is_silent(&table));
+    answer(&table, 2, yes(90, PRIOR_NONE));
+    struct store_reply reply = told(&table);
+    assert_int_equal(reply.outcome, OUTCOME_YES);
+    assert_int_equal(reply.prior, PRIOR_CLEAN);
+    assert_true(reply.token == 90 && reply.wait_until_ns == 0);
+}
+
+static void a_forgetful_node_makes_it_wait(void **state) {
+    (void)state;
+    struct table table = laid(3);
+    acquire(&table);
+    answer(&table, 0, yes(90, PRIOR_CLEAN));
+    answer(&table, 1, yes(90, PRIOR_NONE));
+    assert_true(is_silent(&table)); /* the third may prove something */
+    answer(&table, 2, silence);
+    struct store_reply reply = told(&table);
+    assert_int_equal(reply.outcome, OUTCOME_YES);
+    assert_int_equal(reply.prior, PRIOR_NONE);
+    assert_int_equal(reply.doubt, DOUBT_NO_RECORD);
+    assert_true(reply.wait_until_ns >= 1000 * S + TTL);
+}
+
+static void slow_nodes_are_waited_for_no_longer_than_patience(void **state) {
+    (void)state;
+    struct table table = laid(3);
+    acquire(&table);
+    answer(&table, 0, yes(90, PRIOR_NONE));
+    answer(&table, 1, yes(90, PRIOR_NONE));
+    int64_t wake_ns = round_wake_ns(&table.round, table.now_ns);
+    assert_true(wake_ns <= 1000 * S + ATTEMPT / 3);
+    table.now_ns = wake_ns;
+    round_tick(&table.round, table.now_ns);
+    take_requests(&table);
+    if (is_silent(&table)) { /* the token is written already: nothing is left but to say so */
+        table.now_ns = round_wake_ns(&table.round, table.now_ns);
+        round_tick(&table.round, table.now_ns);
+        assert_int_equal(told(&table).outcome, OUTCOME_YES);
+    }
+}
+
+static void a_lost_round_is_given_back_but_where_it_was_refused(void **state) {
+    (void)state;
+    struct table table = laid(5);
+    acquire(&table);
+    answer(&table, 0, yes(60, PRIOR_CLEAN));
+    answer(&table, 1, held_by(99));
+    answer(&table, 2, held_by(99));
+    assert_true(is_silent(&table)); /* a majority can be had still */
+    answer(&table, 3, silence);     /* it may have given the lock */
+    struct store_reply reply = told(&table);
+    assert_int_equal(reply.outcome, OUTCOME_NO);
+    assert_true(reply.held && reply.holder_nonce[0] == 99);
+    assert_int_equal(table.asked[0].ask.op, OP_RELEASE);
+    assert_true(table.asked[0].ask.clean); /* what was proved there stays proved */
+    assert_int_equal(table.asked[3].ask.op, OP_RELEASE);
+    assert_false(table.asked[3].ask.clean);
+    assert_int_equal(table.asked[1].ask.op, OP_NONE);
+}
+
+static void a_nonce_that_goes_on_gets_no_mark(void **state) {
+    (void)state;
+    struct table table = laid(3);
+    acquire(&table);
+    answer(&table, 0, yes(60, PRIOR_CLEAN));
+    answer(&table, 1, silence);
+    answer(&table, 2, silence);
+    assert_int_equal(told(&table).outcome, OUTCOME_UNSURE);
+    assert_int_equal(table.asked[0].ask.op, OP_RELEASE);
+    assert_false(table.asked[0].ask.clean); /* it may come after the retry */
+}
+
+static void a_late_yes_is_given_back(void **state) {
+    (void)state;
+    struct table table = laid(3);
+    acquire(&table);
+    answer(&table, 0, held_by(99));
+    answer(&table, 1, held_by(99));
+    assert_int_equal(told(&table).outcome, OUTCOME_NO);
+    answer(&table, 2, yes(60, PRIOR_CLEAN));
+    assert_int_equal(table.asked[2].ask.op, OP_RELEASE);
+}
+
+static struct table leading(void) {
+    struct table table = laid(3);
+    acquire(&table);
+    for (size_t i = 0; i < 2; i++) {
+        answer(&table, i, yes(90, PRIOR_CLEAN));
+    }
+    assert_int_equal(told(&table).prior, PRIOR_CLEAN);
+    answer(&table, 2, yes(95, PRIOR_CLEAN)); /* late, and no matter */
+    table.now_ns += 3 * S;
+    return table;
+}
+
+static void renewals_carry_the_token_and_make_missing_keys_anew(void **state) {
+    (void)state;
+    struct table table = leading();
+    start(&table, OP_RENEW, (struct round_ask){.take = false});
+    assert_true(table.asked[0].ask.token == 90 && !table.asked[0].ask.raise_token);
+    answer(&table, 1, missing);
+    answer(&table, 0, yes(90, PRIOR_NONE));
+    assert_true(is_silent(&table));
+    answer(&table, 2, yes(95, PRIOR_NONE));
+    struct store_reply reply = told(&table);
+    assert_int_equal(reply.outcome, OUTCOME_YES);
+    assert_true(reply.token == 90);
+    assert_int_equal(table.asked[1].ask.op, OP_ACQUIRE);
+    assert_true(table.asked[1].ask.token == 90); /* with the same token */
+    answer(&table, 1, yes(90, PRIOR_NONE));
+    /* That node has no vote yet: without node 2 nothing of this renewal is a majority's. */
+    table.now_ns += 3 * S;
+    int64_t began_ns = table.now_ns;
+    start(&table, OP_RENEW, (struct round_ask){.take = false});
+    answer(&table, 0, yes(90, PRIOR_NONE));
+    answer(&table, 1, yes(90, PRIOR_NONE));
+    assert_true(is_silent(&table));
+    answer(&table, 2, silence);
+    assert_true(told(&table).sent.boot_ns < began_ns);
+    start(&table, OP_RENEW, (struct round_ask){.take = false});
+    answer(&table, 0, yes(90, PRIOR_NONE));
+    answer(&table, 1, yes(90, PRIOR_NONE));
+    answer(&table, 2, silence);
+    assert_int_equal(told(&table).outcome, OUTCOME_UNSURE);
+}
+
+static void a_majority_of_nos_ends_it_at_once(void **state) {
+    (void)state;
+    struct table table = leading();
+    start(&table, OP_RENEW, (struct round_ask){.take = false});
+    answer(&table, 1, missing);
+    assert_true(is_silent(&table));
+    struct store_reply others = held_by(99);
+    others.reason = REASON_RENEWAL_REFUSED;
+    answer(&table, 2, others);
+    struct store_reply reply = told(&table);
+    assert_int_equal(reply.outcome, OUTCOME_NO);
+    assert_int_equal(reply.reason, REASON_RENEWAL_REFUSED);
+}
+
+static void a_raise_reads_all_records_that_can_be_reached(void **state) {
+    (void)state;
+    struct table table = leading();
+    start(&table, OP_RENEW, (struct round_ask){.raise_token = true});
+    answer(&table, 0, yes(120, PRIOR_NONE));
+    answer(&table, 1, yes(110, PRIOR_NONE));
+    assert_true(is_silent(&table));
+    struct store_reply other = missing;
+    other.token = 300; /* somebody's token that only this node remembers */
+    answer(&table, 2, other);
+    assert_true(table.asked[0].ask.token == 301 && table.asked[1].ask.token == 301);
+    answer(&table, 0, yes(301, PRIOR_NONE));
+    answer(&table, 1, yes(301, PRIOR_NONE));
+    assert_true(told(&table).token == 301);
+}
+
+static void a_list_too_far_from_ours_is_not_led_under(void **state) {
+    (void)state;
+    struct table table = laid(3);
+    acquire(&table);
+    answer_listed(&table, 0, missing, LISTS_FURTHER_APART);
+    struct store_reply reply = told(&table);
+    assert_int_equal(reply.outcome, OUTCOME_NO);
+    assert_int_equal(reply.reason, REASON_STORE_REFUSED);
+    assert_true((reply.warnings & WARNING_NODE_LIST_DIFFERS) != 0);
+
+    table = leading();
+    start(&table, OP_RENEW, (struct round_ask){.take = false});
+    answer_listed(&table, 0, yes(90, PRIOR_NONE), LISTS_ONE_APART);
+    answer(&table, 1, yes(90, PRIOR_NONE));
+    reply = told(&table);
+    assert_int_equal(reply.outcome, OUTCOME_YES);
+    assert_true((reply.warnings & WARNING_NODE_LIST_DIFFERS) != 0);
+    assert_true((reply.warnings & WARNING_EVEN_NODES) == 0);
+}
+
+static void half_of_four_refuses_and_is_warned_of(void **state) {
+    (void)state;
+    struct table table = laid(4);
+    acquire(&table);
+    answer(&table, 0, held_by(99));
+    answer(&table, 1, held_by(99));
+    struct store_reply reply = told(&table);
+    assert_int_equal(reply.outcome, OUTCOME_NO);
+    assert_true((reply.warnings & WARNING_EVEN_NODES) != 0);
+}
+
+static void of_two_that_collide_the_favourite_stays(void **state) {
+    (void)state;
+    struct table table = laid(3);
+    acquire(&table); /* its nonce is the smaller one */
+    answer(&table, 0, yes(60, PRIOR_CLEAN));
+    answer(&table, 1, held_by(99));
+    answer(&table, 2, held_by(98));
+    assert_true(is_silent(&table));
+    assert_int_equal(table.asked[0].ask.op, OP_NONE); /* nothing is given back */
+    table.now_ns = round_wake_ns(&table.round, table.now_ns);
+    round_tick(&table.round, table.now_ns);
+    take_requests(&table);
+    assert_int_equal(table.asked[1].ask.op, OP_ACQUIRE);
+    answer(&table, 1, yes(60, PRIOR_CLEAN));
+    assert_int_equal(told(&table).outcome, OUTCOME_YES);
+
+    table = laid(3);
+    table.nonce = 99; /* the next one, 100, is not */
+    acquire(&table);
+    answer(&table, 0, yes(60, PRIOR_CLEAN));
+    answer(&table, 1, held_by(99));
+    answer(&table, 2, held_by(98));
+    struct store_reply reply = told(&table);
+    assert_int_equal(reply.outcome, OUTCOME_NO);
+    assert_true(reply.expires_in_ns < S && !reply.holder_nonce_known);
+    assert_int_equal(table.asked[0].ask.op, OP_RELEASE);
+}
+
+static void a_release_marks_where_the_grant_counts(void **state) {
+    (void)state;
+    struct table table = laid(3);
+    acquire(&table);
+    answer(&table, 0, yes(90, PRIOR_CLEAN));
+    answer(&table, 1, yes(90, PRIOR_CLEAN));
+    (void)told(&table);
+    answer(&table, 2, yes(90, PRIOR_NONE)); /* late, and it forgot */
+    start(&table, OP_RELEASE, (struct round_ask){.clean = true, .token = 90});
+    assert_true(table.asked[0].ask.clean && table.asked[1].ask.clean);
+    assert_false(table.asked[2].ask.clean);
+}
+
+static void silence_takes_the_whole_time(void **state) {
+    (void)state;
+    struct table table = laid(3);
+    acquire(&table);
+    while (is_silent(&table)) {
+        table.now_ns = round_wake_ns(&table.round, table.now_ns);
+        round_tick(&table.round, table.now_ns);
+        assert_true(table.now_ns <= 1000 * S + ATTEMPT + 50 * MS);
+    }
+    assert_true(table.now_ns >= 1000 * S + ATTEMPT);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_clean_majority_decides_and_its_token_is_written_back),
+        cmocka_unit_test(a_forgetful_node_makes_it_wait),
+        cmocka_unit_test(slow_nodes_are_waited_for_no_longer_than_patience),
+        cmocka_unit_test(a_lost_round_is_given_back_but_where_it_was_refused),
+        cmocka_unit_test(a_nonce_that_goes_on_gets_no_mark),
+        cmocka_unit_test(a_late_yes_is_given_back),
+        cmocka_unit_test(renewals_carry_the_token_and_make_missing_keys_anew),
+        cmocka_unit_test(a_majority_of_nos_ends_it_at_once),
+        cmocka_unit_test(a_raise_reads_all_records_that_can_be_reached),
+        cmocka_unit_test(a_list_too_far_from_ours_is_not_led_under),
+        cmocka_unit_test(half_of_four_refuses_and_is_warned_of),
+        cmocka_unit_test(of_two_that_collide_the_favourite_stays),
+        cmocka_unit_test(a_release_marks_where_the_grant_counts),
+        cmocka_unit_test(silence_takes_the_whole_time),
+    };
+    return cmocka_run_group_tests_name("round", tests, NULL, NULL);
+}
