@@ -5,8 +5,7 @@
 set -eu
 build=$1 root=$2
 
-DESTDIR=$root cmake --install "$build" --strip >/dev/null
-install -D -m 0644 LICENSE "$root/usr/share/doc/gavel/copyright"
+DESTDIR=$root cmake --install "$build" --component gavel --strip >/dev/null
 
 # The same paths as in Debian, where /lib is a link to /usr/lib, and so is /lib64 on some machines.
 for link in lib lib64; do
