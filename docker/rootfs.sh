@@ -45,6 +45,7 @@ END
 printf 'root:x:0:\ngavel:x:65532:\n' >"$root/etc/group"
 printf 'hosts: files dns\n' >"$root/etc/nsswitch.conf"
 
-# Where socket and pages are: mount a tmpfs, or a volume shared with the application.
-install -d -m 0770 -o 65532 -g 65532 "$root/run/gavel"
+# Where socket and pages are: mount a tmpfs, or a volume shared with the application. A tmpfs is root's
+# and takes the mode of what it is mounted over, so everybody may write here.
+install -d -m 1777 -o 65532 -g 65532 "$root/run/gavel"
 install -d -m 1777 "$root/tmp"
