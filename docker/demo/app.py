@@ -84,7 +84,10 @@ def write(cursor, token):
 
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # the end of the connections says it all
-    sidecar = Sidecar()
+    try:
+        sidecar = Sidecar()
+    except OSError as error:
+        sys.exit(f"no sidecar at {SOCKET}: {error}")
     cursor = connect_to_database()
     every = float(os.environ.get("EVERY_S", "0.5"))
     while True:
