@@ -89,11 +89,13 @@ def test_compose_s_memory_folder_and_read_only_root(image, folder, closing):
     """It leads, as an unprivileged user without capabilities, on a root that cannot be written to."""
     redis = closing(Redis(folder + "/redis", ["--bind", "0.0.0.0", "--protected-mode", "no"]))
     name = f"gavel-test-{os.getpid()}"
-    podman("run", "-d", "--name", name, "--read-only", "--cap-drop", "ALL", "--security-opt",
-           "no-new-privileges", "--tmpfs", "/run/gavel", image, "run",
+    # podman alone would put a tmpfs over /run as well, with root's folders in it.
+    podman("run", "-d", "--name", name, "--read-only", "--read-only-tmpfs=false", "--cap-drop",
+           "ALL", "--security-opt", "no-new-privileges", "--tmpfs", "/run/gavel", image, "run",
            "--store", f"redis://{BRIDGE}:{redis.port}", "--election", "a", "--ttl", "2s")
     try:
         def leads():
+            assert inspect("container", name)["State"]["Running"], podman("logs", name).stderr
             return podman("exec", name, "/usr/bin/gavel", "check", check=False).returncode == 0
         wait_until(leads, 60, "the container leads")
         pid = process_of(name)
