@@ -49,11 +49,12 @@ def output(*arguments, **kwargs):
 
 
 def inspect(kind, name):
-    return json.loads(output(kind, "inspect", name))[0]
+    found = json.loads(output(kind, "inspect", name))
+    return found[0] if isinstance(found, list) else found
 
 
 def process_of(container):
-    return json.loads(output("container", "inspect", container))[0]["State"]["Pid"]
+    return inspect("container", container)["State"]["Pid"]
 
 
 def memory_kib(pid):

@@ -2,7 +2,7 @@
 knows no native sidecars), two pods against one Redis.
 
 What is changed in it: image names, the store's address, and what podman 4.3 does not have: the field
-metadata.namespace, probes that are asked from outside, and volumes of a pod's own. In the place of
+metadata.namespace, probes that are asked from outside, and volumes and Secrets of a pod's own. In the place of
 fsGroup the folder and the application have that group. Its volumes hold a Secret's text undecoded.
 """
 
@@ -31,6 +31,8 @@ def adapted(spec, name, store):
     folder = f"run-{name}"
     for volume in spec["volumes"]:
         volume["name"] = folder if volume["name"] == "gavel" else volume["name"]
+        if "secret" in volume:
+            volume["secret"]["secretName"] = f"store-{name}"
     for container in spec["containers"]:
         for mount in container["volumeMounts"]:
             mount["name"] = folder if mount["name"] == "gavel" else mount["name"]
@@ -60,7 +62,7 @@ class Pod:
         podman("volume", "create", "--opt", "type=tmpfs", "--opt", "device=tmpfs", "--opt",
                "o=uid=0,gid=65532,mode=2777", self.folder)
         objects = [
-            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "gavel-store"},
+            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"store-{name}"},
              "data": {"password": ENCODED}},
             {"apiVersion": "v1", "kind": "Pod",
              "metadata": {"name": name, "labels": template["metadata"]["labels"]},
@@ -107,7 +109,8 @@ class Pod:
 
     def close(self):
         podman("pod", "rm", "-f", "-t", "0", self.name, check=False)
-        podman("volume", "rm", "-f", self.folder, check=False)
+        podman("volume", "rm", "-f", self.folder, f"store-{self.name}", check=False)
+        podman("secret", "rm", f"store-{self.name}", check=False)
 
 
 @pytest.fixture
