@@ -65,6 +65,17 @@ class Sidecar:
         return int(words[1]), before + int(words[2]) / 1000 - MARGIN_S
 
 
+def wait_for_sidecar():
+    """It may be started after us."""
+    for _ in range(120):
+        try:
+            return Sidecar()
+        except OSError as error:
+            problem = error
+            time.sleep(0.5)
+    sys.exit(f"no sidecar at {SOCKET}: {problem}")
+
+
 def connect_to_database():
     if not os.environ.get("DATABASE_URL"):
         return None
@@ -84,10 +95,7 @@ def write(cursor, token):
 
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # the end of the connections says it all
-    try:
-        sidecar = Sidecar()
-    except OSError as error:
-        sys.exit(f"no sidecar at {SOCKET}: {error}")
+    sidecar = wait_for_sidecar()
     cursor = connect_to_database()
     every = float(os.environ.get("EVERY_S", "0.5"))
     while True:

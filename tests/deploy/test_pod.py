@@ -2,7 +2,8 @@
 knows no native sidecars), two pods against one Redis.
 
 What is changed in it: image names, the store's address, and what podman 4.3 does not have: the field
-metadata.namespace, probes that are asked from outside, and volumes and Secrets of a pod's own. In the place of
+metadata.namespace, probes that are asked from outside, volumes and Secrets of a pod's own, and an end
+after which it does not start a container again. In the place of
 fsGroup the folder and the application have that group. Its volumes hold a Secret's text undecoded.
 """
 
@@ -30,6 +31,7 @@ PASSWORD, ENCODED = "secret", "c2VjcmV0"
 def adapted(spec, name, store):
     gavel_image, app_image = containers.images()
     spec = copy.deepcopy(spec)
+    spec["restartPolicy"] = "Never"
     folder = f"run-{name}"
     for volume in spec["volumes"]:
         volume["name"] = folder if volume["name"] == "gavel" else volume["name"]
@@ -112,9 +114,11 @@ class Pod:
         return [int(t) for t in re.findall(r"would write token (\d+)", self.app_log())]
 
     def delete(self):
-        """As the kubelet does: SIGTERM to all containers, time to end, then the pod's network goes.
-        (`podman pod stop` takes the network away while they are still ending.)"""
-        podman("stop", "-t", "30", f"{self.name}-app", f"{self.name}-gavel")
+        """As the kubelet does: one SIGTERM to each container, time to end, then the network goes.
+        (`podman pod stop` takes the network away before, and `podman stop` may signal twice.)"""
+        both = [f"{self.name}-app", f"{self.name}-gavel"]
+        podman("kill", "--signal", "TERM", *both)
+        podman("wait", *both)
         self.gone = True
 
     def close(self):
