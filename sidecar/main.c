@@ -10,5 +10,5 @@ static const struct cli_command own_commands[] = {
 };
 
 int main(int argc, char **argv) {
-    return cli_main("gavel", own_commands, argc, argv);
+    return cli_main("gavel", GAVEL_LIBRARIES, own_commands, argc, argv);
 }

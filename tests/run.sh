@@ -3,7 +3,7 @@
 #
 #   all    (the default) installs what is missing, builds with gcc, once with AddressSanitizer and
 #          UndefinedBehaviorSanitizer and once as it is shipped, runs every test, and fuzzes what
-#          reads bytes (a build by clang)
+#          reads bytes (a build by clang); builds the image without a daemon, where it can
 #   unit   builds, and runs the unit tests alone
 #   lint   a second compiler's warnings, clang-tidy and the format, where clang is there
 #   --long adds what takes long
@@ -85,11 +85,20 @@ need_languages() {
     need_command javac default-jdk-headless
 }
 
+# What builds images and runs pods without a daemon. Only root can, and not on every machine.
+need_containers() {
+    [ "$(id -u)" = 0 ] || return 0
+    for program in buildah podman runc debootstrap catatonit; do
+        need_command $program $program
+    done
+    [ -d /usr/lib/cni ] || missing="$missing containernetworking-plugins"
+}
+
 # install_missing, while nothing that comes along may start a service.
 install_quietly() {
     policy=/usr/sbin/policy-rc.d clusters=/etc/postgresql-common/createcluster.conf
     case $missing in
-    *postgresql* | *pgbouncer*) ;;
+    *postgresql* | *pgbouncer* | *podman*) ;;
     *) install_missing; return ;;
     esac
     wanted=$missing had_policy=no
@@ -104,6 +113,11 @@ install_quietly() {
     for package in $wanted; do
         case $package in
         postgresql | pgbouncer) as_root systemctl disable "$package" >/dev/null 2>&1 || : ;;
+        podman)
+            for unit in podman.service podman.socket podman-restart.service \
+                podman-auto-update.service podman-auto-update.timer; do
+                as_root systemctl disable $unit >/dev/null 2>&1 || :
+            done ;;
         esac
     done
     [ $installed = yes ]
@@ -123,6 +137,7 @@ install_all() {
     need_library cmocka libcmocka-dev
     need_command openssl openssl
     has_pytest || missing="$missing python3-pytest"
+    /usr/bin/python3 -c 'import yaml' 2>/dev/null || missing="$missing python3-yaml"
     command -v redis-server >/dev/null 2>&1 || need_command redis-check-rdb redis-tools
     [ "$what" = lint ] || need_postgres
     [ "$what" = lint ] || need_command spin spin
@@ -135,7 +150,11 @@ install_all() {
     # Debian's redis-tools holds the server's program too, under another name and without a service.
     command -v redis-server >/dev/null 2>&1 ||
         ln -sf "$(command -v redis-check-rdb)" "$tools/redis-server"
-    [ "$what" != all ] || fetch_promtool
+    [ "$what" != all ] || fetch_promtool || return 1
+    if [ "$what" = all ]; then
+        need_containers
+        install_quietly || { missing=; echo "SKIPPED: image: its tools cannot be installed"; }
+    fi
 }
 
 build() {
@@ -180,6 +199,8 @@ stage "build (release)" build release
 stage "lint: clang's warnings" lint quick
 stage "build (fuzz)" build fuzz
 
+stage "image, Kubernetes' types" sh tests/deploy/prepare.sh
+
 # One ctest over all builds, so that its summary is about all of them.
 mkdir -p build/all
 printf 'subdirs("%s/build/asan" "%s/build/release" "%s/build/fuzz")\n' "$PWD" "$PWD" "$PWD" \
@@ -194,7 +215,7 @@ rm -f $logs/failed
 stage "tests: unit, simulation, contract, end-to-end" tests
 echo
 echo "What was measured (asan, then release):"
-grep -hE '^[a-z]+: RssAnon|taken over after' build/all/Testing/Temporary/LastTest.log || :
+grep -hE '^[a-z]+: RssAnon|taken over after|^(image|pod|systemd): ' build/all/Testing/Temporary/LastTest.log || :
 echo
 echo "How long it took:"
 cat $times

@@ -7,3 +7,7 @@ const char *build_version(void) {
 const char *build_revision(void) {
     return GAVEL_REVISION;
 }
+
+const char *build_details(void) {
+    return GAVEL_BUILD_DETAILS;
+}

@@ -5,5 +5,7 @@
  * were not under version control. */
 const char *build_version(void);
 const char *build_revision(void);
+/* Compiler, kind of build, processor: "GNU 12.2.0, RelWithDebInfo, x86_64". */
+const char *build_details(void);
 
 #endif

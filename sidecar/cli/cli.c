@@ -69,7 +69,8 @@ static bool is_any_of(const char *text, const char *a, const char *b) {
     return strcmp(text, a) == 0 || strcmp(text, b) == 0;
 }
 
-int cli_main(const char *program, const struct cli_command *own, int argc, char **argv) {
+int cli_main(const char *program, const char *libraries, const struct cli_command *own, int argc,
+             char **argv) {
     static char help_flag[] = "--help";
     program_name = program;
     if (argc < 2) {
@@ -83,7 +84,9 @@ int cli_main(const char *program, const struct cli_command *own, int argc, char 
         return 0;
     }
     if (is_any_of(name, "--version", "version")) {
-        (void)printf("%s %s (%s)\n", program, build_version(), build_revision());
+        (void)printf("%s %s (%s)\nbuilt with %s\n%s%s%s", program, build_version(),
+                     build_revision(), build_details(), libraries[0] != '\0' ? "against " : "",
+                     libraries, libraries[0] != '\0' ? "\n" : "");
         return 0;
     }
     const struct cli_command *command = find(own, help ? argv[2] : name);

@@ -28,8 +28,9 @@ struct cli_command {
 extern const struct cli_command cli_client_commands[];
 
 /* Finds the subcommand in argv[1], runs it; also --version, --help, help [COMMAND]. The tables are
- * searched in turn, `own` may be NULL. */
-int cli_main(const char *program, const struct cli_command *own, int argc, char **argv);
+ * searched in turn, `own` may be NULL. `libraries` is what --version says of them, or empty. */
+int cli_main(const char *program, const char *libraries, const struct cli_command *own, int argc,
+             char **argv);
 
 /* "gavelctl", for messages. */
 const char *cli_program(void);

@@ -3,5 +3,5 @@
 #include <stddef.h>
 
 int main(int argc, char **argv) {
-    return cli_main("gavelctl", NULL, argc, argv);
+    return cli_main("gavelctl", "", NULL, argc, argv);
 }

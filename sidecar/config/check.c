@@ -87,7 +87,7 @@ static void default_page_dir(struct checker *checker) {
     if (!runtime_directory(&places, RUNTIME_SIDECAR, path, sizeof path)) {
         blame(checker, OPTION_PAGE_DIR,
               "there is no runtime directory (RUNTIME_DIRECTORY and XDG_RUNTIME_DIR are not set, "
-              "/run/gavel cannot be made): give --page-dir DIR or --page-dir off");
+              "/run/gavel cannot be made or written to): give --page-dir DIR or --page-dir off");
         return;
     }
     checker->config->page_dir = memory_text(path);
@@ -99,7 +99,8 @@ static void default_socket(struct checker *checker) {
     if (!runtime_socket(&places, RUNTIME_SIDECAR, path, sizeof path)) {
         blame(checker, OPTION_SOCKET,
               "there is no runtime directory of at most 96 bytes (RUNTIME_DIRECTORY and "
-              "XDG_RUNTIME_DIR are not set, /run/gavel cannot be made): give --socket PATH or "
+              "XDG_RUNTIME_DIR are not set, /run/gavel cannot be made or written to): give "
+              "--socket PATH or "
               "--socket off");
         return;
     }

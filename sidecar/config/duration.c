@@ -19,13 +19,15 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-static int64_t unit_of(const char *name) {
+/* The unit that `name` begins with, or NULL; "ms" is not "m". */
+static size_t unit_of(const char *name) {
+    size_t length = strspn(name, "hms");
     for (size_t i = 0; i < UNIT_COUNT; i++) {
-        if (strcmp(units[i].name, name) == 0) {
-            return units[i].ns;
+        if (strlen(units[i].name) == length && strncmp(units[i].name, name, length) == 0) {
+            return i;
         }
     }
-    return 0;
+    return UNIT_COUNT;
 }
 
 /* The digits of a fraction, as parts of `unit`; digits after the ninth are dropped. */
@@ -40,44 +42,60 @@ static int64_t fraction_ns(const char *digits, size_t count, int64_t unit_ns) {
     return sum_ns;
 }
 
-const char *duration_parse(const char *text, int64_t *ns) {
-    static const char shape[] = "is not a time: write a number and its unit (ms, s, m, h), as in "
-                                "10s, 1.5s or 300ms";
+static const char wrong_shape[] = "is not a time: write a number and its unit (ms, s, m, h), as in "
+                                  "10s, 1.5s or 300ms";
+static const char too_long[] = "is too long: at most 10000h";
+
+/* One number with its unit, added to *ns; *text goes on to what follows. `first_unit`: units before
+ * that one have been used. */
+static const char *parse_part(const char **text, size_t *first_unit, int64_t *ns) {
     size_t whole = 0;
-    while (is_digit(text[whole])) {
+    while (is_digit((*text)[whole])) {
         whole++;
     }
-    const char *fraction = text + whole;
+    const char *fraction = *text + whole;
     size_t fraction_count = 0;
     if (*fraction == '.') {
         fraction++;
         while (is_digit(fraction[fraction_count])) {
             fraction_count++;
         }
-        if (fraction_count == 0) {
-            return shape;
-        }
     }
-    const char *unit = fraction + fraction_count;
-    if (whole == 0) {
-        return shape;
+    const char *unit_text = fraction + fraction_count;
+    if (whole == 0 || unit_text[-1] == '.') {
+        return wrong_shape;
     }
-    if (*unit == '\0') {
+    if (*unit_text == '\0') {
         return "has no unit: write it with ms, s, m or h, as in 10s or 300ms";
     }
-    int64_t unit_ns = unit_of(unit);
-    if (unit_ns == 0) {
-        return shape;
+    size_t unit = unit_of(unit_text);
+    if (unit == UNIT_COUNT || unit < *first_unit) {
+        return wrong_shape;
     }
     int64_t number = 0;
     for (size_t i = 0; i < whole; i++) {
-        number = number * 10 + (text[i] - '0');
-        if (number > MOST_NS / unit_ns) {
-            return "is too long: at most 10000h";
+        number = number * 10 + ((*text)[i] - '0');
+        if (number > MOST_NS / units[unit].ns) {
+            return too_long;
         }
     }
-    *ns = number * unit_ns + fraction_ns(fraction, fraction_count, unit_ns);
-    return *ns > MOST_NS ? "is too long: at most 10000h" : NULL;
+    *ns += number * units[unit].ns + fraction_ns(fraction, fraction_count, units[unit].ns);
+    *first_unit = unit + 1;
+    *text = unit_text + strlen(units[unit].name);
+    return *ns > MOST_NS ? too_long : NULL;
+}
+
+const char *duration_parse(const char *text, int64_t *ns) {
+    int64_t sum_ns = 0;
+    size_t first_unit = 0;
+    do {
+        const char *wrong = parse_part(&text, &first_unit, &sum_ns);
+        if (wrong != NULL) {
+            return wrong;
+        }
+    } while (*text != '\0');
+    *ns = sum_ns;
+    return NULL;
 }
 
 const char *duration_format(int64_t ns, char *text, size_t size) {

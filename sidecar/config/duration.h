@@ -4,7 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Times with their unit: "300ms", "10s", "1.5s", "2m", "1h". libc only; re-entrant. */
+/* Times with their unit: "300ms", "10s", "1.5s", "2m", "1h"; several from large to small: "1m30s".
+ * libc only; re-entrant. */
 #define DURATION_TEXT_MAX 32
 
 /* Nanoseconds, 0 to 10000 hours. Returns NULL, or what is wrong, in words that go on after the

@@ -16,7 +16,8 @@ static struct redis_command format(size_t count, const char *const *arguments,
     struct redis_command command = {NULL, 0};
     const char **list = memory_zeroed(count, sizeof *list);
     memcpy(list, arguments, count * sizeof *list);
-    int size = redisFormatCommandArgv(&command.bytes, (int)count, list, sizes);
+    /* an int in hiredis before 1.0 */
+    long long size = redisFormatCommandArgv(&command.bytes, (int)count, list, sizes);
     free(list);
     if (size < 0) {
         abort(); /* out of memory */

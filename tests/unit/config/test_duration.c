@@ -31,6 +31,9 @@ static void good_times(void **state) {
         {"0.0000000001s", 0},
         {"10000h", 36000000 * S},
         {"1.123456789999h", 4044444440400},
+        {"1m30s", 90 * S},
+        {"1h2m3s4ms", 3723 * S + 4 * MS},
+        {"1m0.5s", 60500 * MS},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t ns = -1;
@@ -42,9 +45,9 @@ static void good_times(void **state) {
 static void wrong_times(void **state) {
     (void)state;
     static const char *const texts[] = {
-        "",     "s",    "ms",    "-1s", "+1s",    "1 s",   " 1s",  "1s ",
-        "1e3s", "1,5s", ".5s",   "1.s", "1.5.5s", "1S",    "1sec", "1us",
-        "1ns",  "1d",   "1m30s", "inf", "nan",    "0x10s", "1\ns", "\xC2\xB5s",
+        "",    "s",     "ms",     "-1s",       "+1s",  "1 s",  " 1s",   "1s ",    "1e3s",  "1,5s",
+        ".5s", "1.s",   "1.5.5s", "1S",        "1sec", "1us",  "1ns",   "1d",     "30s1m", "inf",
+        "nan", "0x10s", "1\ns",   "\xC2\xB5s", "1s1s", "1m30", "1ms1m", "1m 30s",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         int64_t ns;
