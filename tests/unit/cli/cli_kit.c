@@ -137,7 +137,7 @@ int fake_run_with(struct fake_sidecar *fake, char *const *arguments, char *const
         }
         (void)dup2(out, STDOUT_FILENO);
         (void)dup2(err, STDERR_FILENO);
-        int status = cli_main("gavelctl", NULL, count, all);
+        int status = cli_main("gavelctl", "", NULL, count, all);
         (void)fflush(NULL);
         _exit(status);
     }
