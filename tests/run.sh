@@ -205,9 +205,17 @@ stage "image, Kubernetes' types" sh tests/deploy/prepare.sh
 mkdir -p build/all
 printf 'subdirs("%s/build/asan" "%s/build/release" "%s/build/fuzz")\n' "$PWD" "$PWD" "$PWD" \
     >build/all/CTestTestfile.cmake
+names() {
+    ctest --test-dir build/all -N "$@" | sed -n 's/^ *Test *#[0-9]*: //p' | sort -u
+}
+# What has its times asserted runs first, and nothing beside it that does more than to wait.
+names -L '^timed$' >$logs/timed
+names -LE '^timed$' >$logs/others
+printf 'set_tests_properties(%s PROPERTIES DEPENDS "%s")\n' "$(tr '\n' ' ' <$logs/others)" \
+    "$(paste -sd ';' $logs/timed)" >>build/all/CTestTestfile.cmake
 # The summary is held back until the times have been printed.
 tests() {
-    { ctest --test-dir build/all -j "$jobs" --output-on-failure --no-tests=error </dev/null 2>&1 ||
+    { ctest --test-dir build/all -j $((jobs + 1)) --output-on-failure --no-tests=error </dev/null 2>&1 ||
         echo failed >$logs/failed; } | tee $logs/ctest.log |
         sed -u '/tests passed, .* failed out of/,$d'
 }

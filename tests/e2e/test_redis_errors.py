@@ -152,7 +152,7 @@ def test_a_script_of_others_that_is_shorter_than_the_lease(redis, start, sample,
     redis.cli("CONFIG", "SET", "busy-reply-threshold", "50")
     leader, follower = pair(start, "1500ms")
     token = leader.check().token
-    sampler = sample([leader, follower], every_ms=2)
+    sampler = sample([leader, follower])
     wait_until(lambda: 1000 < redis.cli("PTTL", redis.lease_key("a")) < 1200, 5, poll=0.002)
     busy = Busy(redis)
     wait_told(leader, "store-refused", state="leader", timeout=1)
@@ -168,7 +168,7 @@ def test_a_script_of_others_that_is_longer_than_the_lease(redis, start, sample):
     redis.cli("CONFIG", "SET", "busy-reply-threshold", "50")
     leader, follower = pair(start)
     token = leader.check().token
-    sampler = sample([leader, follower], every_ms=2)
+    sampler = sample([leader, follower])
     busy = Busy(redis)
     for pod in (leader, follower):
         wait_told(pod, "store-refused", "BUSY", state="unknown")
@@ -207,7 +207,7 @@ def test_writes_are_refused_and_reads_are_not(redis, start, sample, folder, how,
     """It leads to its deadline and no longer, says why, and is back by itself."""
     leader, follower = pair(start)
     token = leader.check().token
-    sampler = sample([leader, follower], every_ms=2)
+    sampler = sample([leader, follower])
     end = refuse_writes(redis, folder, how)
     wait_until(lambda: leader.event("state", to="unknown", reason="deadline"), 8)
     assert requests(leader, "renew", "unsure") >= 2, "it stepped down at the first one refused"
@@ -226,7 +226,7 @@ def test_memory_is_full_and_nothing_is_evicted(redis, start, sample, timely):
     """Who leads goes on leading, who does not cannot begin, until there is room again."""
     leader, follower = pair(start)
     token = leader.check().token
-    sampler = sample([leader, follower], every_ms=2)
+    sampler = sample([leader, follower])
     redis.cli("CONFIG", "SET", "maxmemory-policy", "noeviction")
     redis.cli("CONFIG", "SET", "maxmemory", "1mb")
     confirmed = requests(leader, "renew", "yes")

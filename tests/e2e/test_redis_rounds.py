@@ -107,7 +107,7 @@ def play(start, sample, closing, store=lambda identity: None, count=ROUNDS):
     rng = random.Random(SEED)
     pods = [start(f"pod-{i}", "--ttl", "1s", "--drain", "none", fixed_port=True,
                   store=store(f"pod-{i}")) for i in "abc"]
-    sampler = sample(pods)
+    sampler = sample(pods, every_ms=0 if LONG else 2)
     rounds = Rounds(pods, sampler, closing(Latency()))
     kinds = [rounds.kill, rounds.terminate, rounds.pause, rounds.resign]
     plan = []

@@ -1,4 +1,4 @@
-"""Asks all sidecars without pause from a process of its own, and judges what they answer."""
+"""Asks all sidecars every 2 ms, or without pause, from a process of its own, and judges what they answer."""
 
 import dataclasses
 import json
@@ -26,7 +26,7 @@ class Change:
 
 
 class Sampler:
-    def __init__(self, sidecars, election="", ways=("http", "socket"), every_ms=0):
+    def __init__(self, sidecars, election="", ways=("http", "socket"), every_ms=2):
         targets = []
         for sidecar in sidecars:
             if "http" in ways:

@@ -1,7 +1,7 @@
 """The process that asks: every target has one question under way at any moment.
 
 Reads its targets as JSON from argv, and how many ms each of them is left alone after an answer
-(none by default). Prints one JSON line for each change, stall and violation,
+(0: none). Prints one JSON line for each change, stall and violation,
 and a summary when its input ends. On its input come orders, one at a time.
 """
 
