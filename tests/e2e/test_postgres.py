@@ -279,7 +279,9 @@ def test_a_mark_that_is_not_there_proves_nothing(pods, sample, postgres):
         leader.kill9()
         sampler.wait_for_leader(since, besides=(leader.identity,))
         assert boottime_ns() - since >= 1 * S, "an older lease may still have been trusted"
-        assert postgres.row()["prior"] == prior and int(postgres.row()["token"]) > token
+        row = postgres.row()
+        first = int(row["token"]) == token + 1  # else a grant came too late to be published
+        assert row["prior"] == prior if first else int(row["token"]) > token
         leader.wait()
         leader.start()
     # The same where the leader wants to write it.
