@@ -40,24 +40,27 @@ def test_locks_that_exclude_nobody_are_not_led_on(start, postgres):
         for function, answer in FAKES.get(name, ()):
             postgres.sql(REPLACE.format(function, answer), database=name)
     postgres.sql("ALTER FUNCTION pg_catalog.pg_control_system() RENAME TO gone", database="other")
-    pods = {}
-    for name in words:
-        for lock in ("session", "transaction"):
-            pods[name, lock] = start(f"pod-{name}-{lock}", "--ttl", "1s", "--mode", "efficiency",
-                                     "--pg-lock", lock, store=postgres.url_of("app", name),
-                                     http="off", health="off")
-    del pods["sly", "transaction"], pods["sticky", "transaction"]  # another name for "refused"
+
+    def begin(name, lock, ttl="1s"):
+        return start(f"pod-{name}-{lock}", "--ttl", ttl, "--mode", "efficiency", "--pg-lock", lock,
+                     store=postgres.url_of("app", name), http="off", health="off")
+
+    pods = {(name, lock): begin(name, lock) for name in words for lock in ("session", "transaction")
+            if name != "sticky" and (name, lock) != ("sly", "transaction")}
     for (name, lock), pod in pods.items():
-        if name != "sticky":
-            logged(pod, "do not exclude" if lock == "transaction" and name == "yes"
-                   else words[name], timeout=30)
+        logged(pod, "do not exclude" if lock == "transaction" and name == "yes" else words[name],
+               timeout=30)
+    assert not any(p.leads() for p in pods.values())
+    for pod in pods.values():
+        pod.terminate()
+    for pod in pods.values():
+        assert pod.wait() == 0
+        assert not pod.event("state", to="leader")
     # It can be won here, and not be given back: the session goes, and the lock with it.
-    pod = pods.pop(("sticky", "session"))
+    pod = begin("sticky", "session", ttl="3s")
     pod.wait_leader(60)
     pod.ask("resign")
     logged(pod, words["sticky"], timeout=30)
-    assert not any(p.event("state", to="leader") for p in pods.values())
-    assert not any(p.leads() for p in pods.values())
 
 
 @pytest.fixture
