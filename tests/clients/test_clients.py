@@ -187,10 +187,14 @@ def test_changes_and_the_attachment_live_through_a_restart(pods, program):
         assert after > before[language]
         wait_until(lambda p=one: p.ask("token") == str(after), 10, f"{language} leads again")
         assert [w[1] for w in one.all("change")] == ["true", "false", "true"], language
+    # A resignation is told to the one that is attached.
+    resigning = [threading.Thread(target=leader.ask, args=("resign " + x, 60)) for x in attached]
+    for thread in resigning:
+        thread.start()
+    for thread in resigning:
+        thread.join()
     for language in attached:
         assert leader.event("application", election=language, what="attached"), language
-        # A resignation is told to the one that is attached.
-        leader.ask("resign " + language)
         revoked = programs[language].wait_for("revoked")
         assert int(revoked[2]) > killed
         wait_until(lambda x=language: leader.event("application", election=x, what="done"))
