@@ -7,5 +7,5 @@ from e2e.conftest import (closing, closing_things, folder, postgres,  # noqa: F4
 
 @pytest.fixture
 def program(closing):  # noqa: F811
-    """program(language, socket, election): ends with the test."""
-    return lambda *args: closing(Program(*args))
+    """program(language, socket, election, env=...): ends with the test."""
+    return lambda *args, **kwargs: closing(Program(*args, **kwargs))

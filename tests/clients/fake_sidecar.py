@@ -14,6 +14,7 @@ class FakeSidecar:
         self.answer = b""      # what is sent; None: nothing, and the connection stays
         self.asked = []        # lines that came
         self.attached = []     # connections that have sent one
+        self.ended = []        # those of them that the client has ended
         self._open = []
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(path)
@@ -43,12 +44,16 @@ class FakeSidecar:
                     time.sleep(self.delay_s)
                 if line.startswith(b"attach"):
                     self.attached.append(connection)
+                elif connection in self.attached:
+                    pass
                 elif answer is not None:
                     connection.sendall(answer)
                     connection.close()
                     return
         except OSError:
             pass
+        if connection in self.attached:
+            self.ended.append(connection)
 
     def close(self):
         self._listener.close()

@@ -137,9 +137,10 @@ class ObjectStoreFence:
             self._request("PUT", "/unguarded", str(token))
             return True
         try:
-            if not self._store.put_if("/guarded", str(token), token, prepared or
+            body = str(token).encode()
+            if not self._store.put_if("/guarded", body, token, prepared or
                                       self._store.look("/guarded", token)):
-                self._store.put("/guarded", str(token), token)
+                self._store.put("/guarded", body, token)
             return True
         except StaleObject:
             return False
@@ -152,7 +153,11 @@ class ObjectStoreFence:
         return body
 
     def current(self, guarded):
-        return int(self._request("GET", "/guarded" if guarded else "/unguarded"))
+        if not guarded:
+            return int(self._request("GET", "/unguarded"))
+        content, token = self._store.get("/guarded")
+        assert content == str(token).encode()
+        return token
 
 
 class FilesFence:

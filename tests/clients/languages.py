@@ -75,13 +75,13 @@ COMMANDS = {
 
 
 class Program:
-    def __init__(self, language, socket_path, election=""):
+    def __init__(self, language, socket_path, election="", env=()):
         self.language = language
         self.heard = []
         self.process = subprocess.Popen(
             [*COMMANDS[language], socket_path, election], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1,
-            env=clean_env({"GAVEL_CLIENTS": CLIENTS, "GAVELCTL": GAVELCTL}))
+            env=clean_env({"GAVEL_CLIENTS": CLIENTS, "GAVELCTL": GAVELCTL, **dict(env)}))
         self.errors = []
         self._threads = [threading.Thread(target=self._read, args=pair, daemon=True)
                          for pair in ((self.process.stdout, self.heard),
@@ -100,7 +100,7 @@ class Program:
     def all(self, word):
         return [w for w in list(self.heard) if w[0] == word]
 
-    def wait_for(self, *words, timeout=20.0, count=1):
+    def wait_for(self, *words, timeout=60.0, count=1):
         """The last line that begins with these words, once there are so many."""
         def found():
             assert self.process.poll() is None, f"{self.language} ended: {self.errors}"
@@ -111,7 +111,7 @@ class Program:
         except AssertionError as e:
             raise AssertionError(f"{e}\n{self.heard[-20:]}\n{self.errors[-20:]}") from None
 
-    def ask(self, verb, timeout=20.0):
+    def ask(self, verb, timeout=60.0):
         count = len(self.all(verb))
         self.tell(verb)
         return self.wait_for(verb, timeout=timeout, count=count + 1)[1]

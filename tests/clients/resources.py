@@ -1,5 +1,6 @@
 """Small servers for guards to be tried on, in threads of the test."""
 
+import hashlib
 import http.server
 import socketserver
 import threading
@@ -83,7 +84,6 @@ class Objects(_Serving):
 
     def __init__(self):
         self.objects = {}  # path -> (etag, token, body)
-        self.count = 0
         self.refused = 0   # by a condition
         self.lock = threading.Lock()
         outer = self
@@ -103,6 +103,7 @@ class Objects(_Serving):
         self.port = self._serve(_HttpServer(("127.0.0.1", 0), Handler))
 
     def put(self, path, headers, body):
+        """The ETag is a digest of the content alone, as in S3."""
         with self.lock:
             found = self.objects.get(path)
             wants = headers.get("If-Match")
@@ -110,9 +111,8 @@ class Objects(_Serving):
                     or (headers.get("If-None-Match") == "*" and found):
                 self.refused += 1
                 return 412
-            self.count += 1
             token = headers.get("x-amz-meta-fencing-token", "0")
-            self.objects[path] = (f'"{self.count}"', token, body)
+            self.objects[path] = (f'"{hashlib.md5(body).hexdigest()}"', token, body)
             return 200
 
 

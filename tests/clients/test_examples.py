@@ -12,6 +12,7 @@ import pytest
 from clients.languages import BUILT, CLIENTS, LANGUAGES, make, go_env
 from kit.clock import wait_until
 from kit.pg_wire import PgWire
+from kit.readme import README
 from kit.sidecar import BIN, GAVELCTL, clean_env
 
 BLOCK = re.compile(r"(?:<!-- file: (\S+) -->\n)?```\w*\n(.*?)```", re.DOTALL)
@@ -30,6 +31,24 @@ def test_each_block_is_its_file():
                 for p in glob.glob(os.path.join(CLIENTS, x))}
     assert examples <= {name for name, _ in shown}
     assert {"guards/one_transaction.sql", "guards/version_column.sql"} <= {n for n, _ in shown}
+
+
+def test_the_main_readme_shows_the_same():
+    with open(README, encoding="utf-8") as f:
+        text = f.read()
+    shown = re.findall(r"<!-- file: (\S+) -->\n```\w*\n(.*?)```", text, re.DOTALL)
+    assert shown and all(text == read(name) for name, text in shown), shown
+    # The rule is the same, in the same words, wherever it is told.
+    rule = "A yes is good for the answer's VALID_MS, counted from before the question was sent, less"
+    told = ["README.md", "python/gavel.py", "go/gavel.go", "node/gavel.mjs", "java/Gavel.java", "c/gavel.h"]
+    for place in [text, *map(read, told)]:
+        assert rule in re.sub(r"\s+(// |\* )?", " ", place)
+    # Every file that it names is there to be taken.
+    section = text.split("## Clients and guards")[1].split("\n## ")[0]
+    named = [x for x in re.findall(r"`([\w/]+\.\w+)`", section)]
+    assert len(named) >= 11
+    for name in named:
+        assert any(os.path.exists(os.path.join(CLIENTS, at, name)) for at in ("", "guards")), name
 
 
 def copied(folder, language):

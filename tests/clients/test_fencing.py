@@ -17,7 +17,9 @@ from kit.postgres_server import Postgres
 from kit.sidecar import LONG, clean_env
 
 PAUSES = 10_000 if LONG else 204
-ROUNDS = -(-PAUSES // len(FENCES))
+# Small servers of Python take most of the time: fewer rounds for what stands on them.
+SHARES = {"postgres": 50, "redis": 50, "files": 50, "http": 18, "objects": 18, "idempotent": 18}
+ROUNDS = {name: -(-PAUSES * share // sum(SHARES.values())) for name, share in SHARES.items()}
 WRITES, UNGUARDED = 50, 5  # as fence_writer.py has them
 WRITER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fence_writer.py")
 
@@ -119,7 +121,7 @@ def test_no_stale_write_is_accepted_after_a_pause(start, closing, folder, places
         fence = FENCES[name](places[name])
         current = getattr(fence, "current", None)
         try:
-            results = [one_round(n, pair[n % 2], pair[1 - n % 2], current) for n in range(ROUNDS)]
+            results = [one_round(n, pair[n % 2], pair[1 - n % 2], current) for n in range(ROUNDS[name])]
             found[name] = sum(r[0] for r in results), sum(r[1] for r in results)
         except AssertionError as e:
             failures.append(AssertionError(f"{name}: {e}"))
@@ -130,6 +132,7 @@ def test_no_stale_write_is_accepted_after_a_pause(start, closing, folder, places
         thread.join()
     if failures:
         raise failures[0]
-    assert found == {name: (0, ROUNDS) for name in FENCES}
+    assert found == {name: (0, ROUNDS[name]) for name in FENCES}
     # Each effect was taken once with a key, and twice without.
-    assert sink.effects == {"/guarded": ROUNDS * WRITES, "/unguarded": 2 * ROUNDS * UNGUARDED}
+    sent = ROUNDS["idempotent"]
+    assert sink.effects == {"/guarded": sent * WRITES, "/unguarded": 2 * sent * UNGUARDED}

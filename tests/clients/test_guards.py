@@ -21,13 +21,16 @@ def test_postgres(postgres):
     session = PgWire(postgres.port, "super", "app")
     for token in (5, 5, 1796157414879):
         session.ask(f"BEGIN; SELECT gavel_fence('a', {token}); COMMIT")
-    with pytest.raises(PgError, match="40001 stale fencing token 1796157414878 for a"):
+    with pytest.raises(PgError, match="55000 stale fencing token 1796157414878 for a"):
         session.ask("BEGIN; SELECT gavel_fence('a', 1796157414878); UPDATE invoice SET total = 9;"
                     " COMMIT")
     session.ask("ROLLBACK")
     session.ask("BEGIN; SELECT gavel_fence('b', 1); COMMIT")  # another election
     assert session.ask("SELECT total FROM invoice") == "0"
-    # The column of a row, in the words of the file.
+    # The column of a row, in the words of the file; a row that has none yet takes the first write.
+    session.ask("ALTER TABLE invoice DROP COLUMN fence_token")
+    add = [x[5:] for x in read_guard("postgres.sql").splitlines() if x.startswith("--   ALTER")]
+    session.ask(add[0])
     update = read_guard("postgres.sql").rsplit("--   ", 1)[1].strip()
     for total, token, written in ((7, 5, True), (8, 4, False), (9, 6, True)):
         sql = update.replace("$1", str(total)).replace("$2", str(token)).replace("$3", "1")
@@ -135,7 +138,15 @@ def test_objects(closing):
     with pytest.raises(StaleObject):
         store.put("/report", b"late", 5)
     store.put("/report", b"c", 6)
-    assert server.objects["/report"][1:] == ("6", b"c")
+    assert store.get("/report") == (b"c", 6)
+    # The newer leader wrote the same content again: that too is in between.
+    store.put("/same", b"a", 5)
+    condition = store.look("/same", 5)
+    store.put("/same", b"a", 6)
+    assert not store.put_if("/same", b"late", 5, condition)
+    with pytest.raises(StaleObject):
+        store.put("/same", b"late", 5)
+    assert store.get("/same") == (b"a", 6)
     # Two that find no object yet.
     assert store.put_if("/new", b"a", 6, {"If-None-Match": "*"})
     assert not store.put_if("/new", b"b", 5, {"If-None-Match": "*"})

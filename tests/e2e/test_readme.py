@@ -74,6 +74,7 @@ def test_commands_one_after_the_other(folder, redis):
     text = re.sub(r"redis://127\.0\.0\.1:6379", redis.url, text)
     os.makedirs(folder + "/build")
     os.symlink(BIN, folder + "/build/release")
+    os.symlink(ROOT + "/sidecar", folder + "/sidecar")
     os.mkdir(folder + "/bin")
     with open(folder + "/bin/curl", "w") as f:
         f.write(CURL)

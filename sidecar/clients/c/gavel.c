@@ -31,6 +31,14 @@ struct gavel *gavel_create(const char *path, const char *election) {
     gavel->fd = -1;
     gavel->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     gavel->detach = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (gavel->wake < 0 || gavel->detach < 0) {
+        (void)close(gavel->wake);
+        (void)close(gavel->detach);
+        free(gavel);
+        errno = EMFILE;
+        return NULL;
+    }
+    gavel->pid = getpid();
     (void)pthread_mutex_init(&gavel->mutex, NULL);
     (void)pthread_cond_init(&gavel->changed, NULL);
     return gavel;
@@ -80,10 +88,15 @@ static uint64_t valid_token(const struct gavel *gavel, const struct gavel_promis
 }
 
 uint64_t gavel_token(struct gavel *gavel) {
-    (void)pthread_mutex_lock(&gavel->mutex);
-    struct gavel_promise promise = gavel->held;
-    bool attached = gavel->attached;
-    (void)pthread_mutex_unlock(&gavel->mutex);
+    struct gavel_promise promise = {.token = 0};
+    bool attached = false;
+    /* In a child what is held is not told of its end, and the mutex may be another thread's. */
+    if (getpid() == gavel->pid) {
+        (void)pthread_mutex_lock(&gavel->mutex);
+        promise = gavel->held;
+        attached = gavel->attached;
+        (void)pthread_mutex_unlock(&gavel->mutex);
+    }
     if (!attached) {
         promise = ask(gavel);
     }

@@ -10,12 +10,16 @@
  *     if (gavel_require_leader(gavel, &token) == 0) { ... } // send it along with the effect
  *     gavel_run(gavel, work, context);       // attaches; work runs while this replica leads
  *
- * A yes is good for what is left of its validity, counted from before it was asked for, by the
- * smaller remainder of CLOCK_BOOTTIME (never behind the monotonic clock) and CLOCK_REALTIME, less
- * a margin. To be compiled with pkg-config's `gavel`. For checks without a system call see
+ * A yes is good for the answer's VALID_MS, counted from before the question was sent, less a
+ * margin: by the smaller remainder of CLOCK_BOOTTIME (never behind the monotonic clock) and
+ * CLOCK_REALTIME. To be compiled with pkg-config's `gavel`. For checks without a system call see
  * gavel_page.h, which is in the same library.
  *
  * All functions may be called from any thread, but for gavel_destroy(). Times are nanoseconds.
+ *
+ * A child made by fork() is not attached, it asks the sidecar. But it holds the attachment open
+ * until it calls exec or ends, so that the parent's end would go unseen: let no such child outlive
+ * it.
  */
 
 #include <stdbool.h>
@@ -29,8 +33,8 @@ struct gavel;
 struct gavel_leadership;
 
 /* path: NULL is $GAVEL_SOCKET, else /run/gavel/gavel.sock. election: "" where the sidecar has one.
- * Both are copied; nothing is connected yet. NULL: errno is ENOMEM, ENAMETOOLONG (path) or EINVAL
- * (election). */
+ * Both are copied; nothing is connected yet. NULL: errno is ENOMEM, ENAMETOOLONG (path), EINVAL
+ * (election) or EMFILE. */
 struct gavel *gavel_create(const char *path, const char *election);
 /* Detaches and ends the threads; gavel_run() has returned before. NULL is allowed. */
 void gavel_destroy(struct gavel *gavel);

@@ -4,6 +4,8 @@
 #include <sys/eventfd.h>
 
 #define NEVER_NS (INT64_MAX / 4)
+/* No sleep is longer while something works: poll(2) does not count a suspended host's time. */
+#define LOOK_NS (100 * GAVEL_NS_PER_MS)
 
 void gavel_done(struct gavel *gavel) {
     if (gavel->revoked != 0 && gavel->working == NULL && !gavel->stops && gavel->fd >= 0) {
@@ -13,12 +15,16 @@ void gavel_done(struct gavel *gavel) {
 
 static void *run_on_revoke(void *context) {
     struct gavel *gavel = context;
-    gavel->on_revoke(gavel->on_revoke_context, gavel->stops_token);
     (void)pthread_mutex_lock(&gavel->mutex);
-    gavel->stops = false;
-    if (gavel->revoked == gavel->stops_token) {
-        gavel_done(gavel);
-    }
+    do { /* again if another one was revoked meanwhile */
+        uint64_t token = gavel->stops_token;
+        (void)pthread_mutex_unlock(&gavel->mutex);
+        gavel->on_revoke(gavel->on_revoke_context, token);
+        (void)pthread_mutex_lock(&gavel->mutex);
+        gavel->stops = gavel->revoked != 0 && gavel->revoked != token;
+        gavel->stops_token = gavel->revoked;
+    } while (gavel->stops);
+    gavel_done(gavel);
     (void)pthread_cond_broadcast(&gavel->changed);
     (void)pthread_mutex_unlock(&gavel->mutex);
     return NULL;
@@ -84,6 +90,9 @@ static void converse(struct gavel *gavel, struct gavel_line *line) {
             beat_at_ns = now_ns + beat_ns;
             gavel_say(gavel->fd, "beat", 0);
         }
+        if (gavel->working != NULL && !gavel->working->over) {
+            left_ns = least(left_ns, LOOK_NS);
+        }
         left_ns = least(left_ns, beat_ns > 0 ? beat_at_ns - now_ns : NEVER_NS);
         (void)pthread_mutex_unlock(&gavel->mutex);
         got = gavel_line_read(line, left_ns, &text);
@@ -107,7 +116,8 @@ static void *follow(void *context) {
         (void)pthread_mutex_lock(&gavel->mutex);
         gavel->held.token = gavel->revoked = 0;
         gavel_cancel(gavel);
-        while (gavel->working != NULL) { /* a new attachment would vouch for it */
+        while (gavel->working != NULL ||
+               (gavel->stops && gavel->attached)) { /* a new attachment would vouch for it */
             (void)pthread_cond_wait(&gavel->changed, &gavel->mutex);
         }
         (void)pthread_mutex_unlock(&gavel->mutex);
@@ -137,6 +147,7 @@ void gavel_detach(struct gavel *gavel) {
     bool attached = gavel->attached;
     gavel->attached = false;
     gavel->held.token = 0;
+    (void)pthread_cond_broadcast(&gavel->changed);
     (void)pthread_mutex_unlock(&gavel->mutex);
     if (attached) {
         gavel_signal(gavel->detach);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <sys/un.h>
 
 /*
@@ -15,6 +16,7 @@
 #define GAVEL_NS_PER_MS INT64_C(1000000)
 #define GAVEL_AGAIN_MS 100 /* between two attempts to reach the sidecar */
 #define GAVEL_LINE_MOST 4096
+#define GAVEL_NO_CLOCK_NS (INT64_MAX / 2) /* what a clock that cannot be read shows */
 
 struct gavel_promise { /* a token, and until when on each clock */
     uint64_t token;    /* 0: nothing is promised */
@@ -39,7 +41,8 @@ struct gavel {
     struct sockaddr_un address;
     char election[128];
     int64_t timeout_ns, margin_ns;
-    int wake; /* eventfd: gavel_destroy() */
+    int wake;  /* eventfd: gavel_destroy() */
+    pid_t pid; /* whose it is: not that of a child by fork() */
 
     pthread_t watcher;
     bool watches;

@@ -12,7 +12,7 @@
 static int64_t read_clock(clockid_t clock) {
     struct timespec now;
     if (clock_gettime(clock, &now) != 0) {
-        return INT64_MAX / 2; /* later than any deadline */
+        return GAVEL_NO_CLOCK_NS; /* later than any deadline */
     }
     return (int64_t)now.tv_sec * 1000 * GAVEL_NS_PER_MS + now.tv_nsec;
 }
@@ -37,6 +37,9 @@ int64_t gavel_promise_left_ns(const struct gavel_promise *promise) {
         return 0;
     }
     struct gavel_promise now = gavel_clocks();
+    if (now.boot_ns == GAVEL_NO_CLOCK_NS || now.real_ns == GAVEL_NO_CLOCK_NS) {
+        return 0;
+    }
     int64_t boot_ns = promise->boot_ns - now.boot_ns, real_ns = promise->real_ns - now.real_ns;
     return boot_ns < real_ns ? boot_ns : real_ns;
 }

@@ -6,9 +6,9 @@
 //	token, err := g.RequireLeader()      // or ErrNotLeader; send the token along with the effect
 //	err = g.Run(ctx, work)               // attaches; work(ctx, token) runs while this replica leads
 //
-// A yes is good for what is left of its validity, counted from before it was asked for, by the
-// smaller remainder of CLOCK_BOOTTIME (never behind the monotonic clock) and CLOCK_REALTIME, less
-// a margin. All methods may be called from any goroutine.
+// A yes is good for the answer's VALID_MS, counted from before the question was sent, less a margin:
+// by the smaller remainder of CLOCK_BOOTTIME (never behind the monotonic clock) and CLOCK_REALTIME.
+// All methods may be called from any goroutine.
 package gavel
 
 import (
@@ -27,7 +27,9 @@ import (
 
 const (
 	again         = 100 * time.Millisecond // between two attempts to reach the sidecar
+	look          = 100 * time.Millisecond // no sleep is longer while something works: timers do not count a suspended host's time
 	clockBoottime = 7
+	noClock       = 1 << 62
 )
 
 // ErrNotLeader says that this replica does not lead, or cannot be sure that it does.
@@ -75,7 +77,7 @@ func now() (boot, real time.Duration) {
 	var t syscall.Timespec
 	_, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&t)), 0)
 	if errno != 0 {
-		return 1 << 62, 1 << 62 // later than any deadline
+		return noClock, noClock // later than any deadline
 	}
 	return time.Duration(t.Nano()), time.Duration(time.Now().UnixNano())
 }
@@ -85,6 +87,9 @@ func (p promise) left() time.Duration {
 		return 0
 	}
 	boot, real := now()
+	if boot == noClock {
+		return 0
+	}
 	if p.real-real < p.boot-boot {
 		return p.real - real
 	}
@@ -377,6 +382,9 @@ func (g *Gavel) guard(working *leadership) {
 			working.cancel()
 			return
 		}
+		if left > look {
+			left = look
+		}
 		pause(working.ctx, left)
 	}
 }
@@ -424,7 +432,7 @@ func (g *Gavel) follow(ctx context.Context, ended chan struct{}) {
 		g.mutex.Lock()
 		g.conn, g.held, g.revoked = nil, promise{}, 0
 		g.cancelWork()
-		for g.working != nil && ctx.Err() == nil { // a new attachment would vouch for it
+		for (g.working != nil || g.stops) && ctx.Err() == nil { // a new attachment would vouch for it
 			changed := g.changed
 			g.mutex.Unlock()
 			select {
@@ -513,5 +521,9 @@ func (g *Gavel) stop(token uint64) {
 	g.stops = false
 	if g.revoked == token {
 		g.done()
+	} else if g.revoked != 0 { // another one was revoked meanwhile
+		g.stops = true
+		go g.stop(g.revoked)
 	}
+	g.change()
 }

@@ -15,6 +15,15 @@ import os
 import time
 
 
+def _sync(folder):
+    """A name that a power cut takes back would be a token that is forgotten."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 class Stale(Exception):
     """Another leader, with a greater token, has written."""
 
@@ -61,6 +70,7 @@ class FileFence:
             return False
         finally:
             os.unlink(name)
+        _sync(self._folder)
         return True
 
     def tidy(self, older_than_s=86400.0):

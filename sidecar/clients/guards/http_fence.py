@@ -49,6 +49,11 @@ class Fenced:
             f.flush()
             os.fsync(f.fileno())
         os.replace(self._path + ".new", self._path)
+        folder = os.open(os.path.dirname(self._path) or ".", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)  # or a power cut could bring the old one back
+        finally:
+            os.close(folder)
         self._highest = token
 
     @staticmethod

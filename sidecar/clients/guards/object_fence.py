@@ -1,11 +1,14 @@
-"""A fence for an object store that has conditional writes (If-Match and If-None-Match, as S3, GCS and
-Azure have them): the token is kept with the object, and a write replaces only what was compared.
+"""A fence for an object store that has conditional writes (If-Match and If-None-Match, as S3 and
+Azure have them): the token is kept in the object, and a write replaces only what was compared.
 
     store = ObjectFence("storage.local", 9000)
     store.put("/bucket/report", b"...", token)       # Stale: a newer leader has written it
+    store.get("/bucket/report")                      # (b"...", token)
 
 Whatever comes between the comparison and the write changes the ETag, and the write is refused by the
-store itself; then it is compared anew.
+store itself; then it is compared anew. The token is the first line of the object, and not only metadata,
+because S3's ETag is a digest of the content alone: a newer leader that wrote the same content again
+would leave the ETag as it was.
 """
 
 import http.client
@@ -26,14 +29,13 @@ class ObjectFence:
         try:
             connection.request(method, path, body, dict(headers))
             reply = connection.getresponse()
-            reply.read()
-            return reply
+            return reply, reply.read()
         finally:
             connection.close()
 
     def look(self, path, token):
         """The condition under which this token may write; raises Stale."""
-        reply = self._request("HEAD", path)
+        reply, _ = self._request("HEAD", path)
         if reply.status == 404:
             return {"If-None-Match": "*"}
         if reply.status != 200:
@@ -42,13 +44,21 @@ class ObjectFence:
             raise Stale(path)
         return {"If-Match": reply.getheader("ETag")}
 
+    def get(self, path):
+        reply, content = self._request("GET", path)
+        if reply.status != 200:
+            raise OSError(f"GET {path}: {reply.status}")
+        token, body = content.split(b"\n", 1)
+        return body, int(token)
+
     def put(self, path, body, token):
         while not self.put_if(path, body, token, self.look(path, token)):
             pass
 
     def put_if(self, path, body, token, condition):
         """False: it was written by somebody in between."""
-        reply = self._request("PUT", path, body, {**condition, HEADER: str(token)})
+        reply, _ = self._request("PUT", path, b"%d\n" % token + body,
+                                 {**condition, HEADER: str(token)})
         if reply.status in (409, 412):
             return False
         if reply.status not in (200, 201, 204):

@@ -14,11 +14,12 @@ BEGIN
     INSERT INTO gavel_fence AS fence (election, fence_token) VALUES (of_election, token)
     ON CONFLICT (election) DO UPDATE SET fence_token = EXCLUDED.fence_token
         WHERE fence.fence_token <= EXCLUDED.fence_token;
-    IF NOT FOUND THEN
+    IF NOT FOUND THEN -- not a code that is retried by frameworks: the token stays stale
         RAISE EXCEPTION 'stale fencing token % for %', token, of_election
-            USING ERRCODE = 'serialization_failure', HINT = 'another leader has written since';
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'another leader has written since';
     END IF;
 END $$;
 
 -- Or, where each row has its own column, in the statement itself; no row: refused.
+--   ALTER TABLE invoice ADD COLUMN fence_token bigint NOT NULL DEFAULT 0;
 --   UPDATE invoice SET total = $1, fence_token = $2 WHERE id = $3 AND fence_token <= $2;

@@ -1,7 +1,8 @@
 -- A fence for Redis: EVAL this 2 FENCE_KEY KEY TOKEN VALUE. Sets KEY if TOKEN is not lower than the
 -- highest one that FENCE_KEY has seen, else answers the error STALE. Put your own writes in place of
 -- the last SET: a script is one step, so nothing comes in between. FENCE_KEY must not expire, nor be
--- evicted. In a cluster both keys need one hash tag.
+-- evicted. In a cluster both keys need one hash tag. A failover that loses the last writes may lose what
+-- FENCE_KEY has seen, with the data that it guarded.
 --
 -- Tokens are compared as digits: Lua's numbers are doubles, and print 14 digits.
 local function digits(token)

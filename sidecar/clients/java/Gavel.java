@@ -28,13 +28,15 @@ import java.util.regex.Pattern;
  * gavel.run(leadership -> { ... });         // attaches; runs while this replica leads
  * </pre>
  *
- * A yes is good for what is left of its validity, counted from before it was asked for, by the
- * smallest remainder of the monotonic clock, /proc/uptime (which also counts while the host is
- * suspended) and the wall clock, less a margin. All methods may be called from any thread.
+ * A yes is good for the answer's VALID_MS, counted from before the question was sent, less a
+ * margin: by the smallest remainder of the monotonic clock, /proc/uptime (which also counts while
+ * the host is suspended) and the wall clock. All methods may be called from any thread.
  */
 public final class Gavel implements Closeable {
     private static final long MS = 1_000_000;
     private static final long AGAIN_MS = 100; // between two attempts to reach the sidecar
+    // No sleep is longer while something works: sleeps do not count a suspended host's time.
+    private static final long LOOK_MS = 100;
     private static final long UPTIME_NS = 10 * MS; // /proc/uptime is rounded down to that
     private static final Pattern LEADER =
         Pattern.compile("leader ([0-9]{1,15}) ([0-9]{1,10}) ([0-9]{1,18})");
@@ -338,7 +340,7 @@ public final class Gavel implements Closeable {
                         return;
                     }
                     try {
-                        Gavel.this.wait(left / MS + 1);
+                        Gavel.this.wait(Math.min(left / MS + 1, LOOK_MS));
                     } catch (InterruptedException e) {
                         return;
                     }
@@ -397,7 +399,8 @@ public final class Gavel implements Closeable {
                 held = null;
                 revoked = 0;
                 cancel();
-                while (working != null && follower == mine) { // a new attachment would vouch for it
+                // A new attachment would vouch for it.
+                while ((working != null || stops) && follower == mine) {
                     waitHere(0);
                 }
             }
@@ -467,11 +470,23 @@ public final class Gavel implements Closeable {
     }
 
     private void stop(long token) {
-        onRevoke.accept(token);
-        synchronized (this) {
-            stops = false;
-            if (revoked == token) {
-                done();
+        boolean stopped = false; // an error of onRevoke is no `done`: the lease then runs out
+        try {
+            onRevoke.accept(token);
+            stopped = true;
+        } finally {
+            synchronized (this) {
+                stops = false;
+                if (revoked == token) {
+                    if (stopped) {
+                        done();
+                    }
+                } else if (revoked != 0) { // another one was revoked meanwhile
+                    stops = true;
+                    long next = revoked;
+                    start("gavel-revoke", () -> stop(next));
+                }
+                notifyAll();
             }
         }
     }

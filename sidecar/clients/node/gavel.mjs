@@ -7,14 +7,15 @@
  *     const token = await gavel.requireLeader()     // or NotLeader; send it along with the effect
  *     await gavel.run(async ({ token, signal }) => ...)  // attaches; runs while this replica leads
  *
- * A yes is good for what is left of its validity, counted from before it was asked for, by the
- * smallest remainder of the monotonic clock, /proc/uptime (which also counts while the host is
- * suspended) and the wall clock, less `margin`.
+ * A yes is good for the answer's VALID_MS, counted from before the question was sent, less
+ * `margin`: by the smallest remainder of the monotonic clock, /proc/uptime (which also counts while
+ * the host is suspended) and the wall clock.
  */
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 
 const AGAIN_MS = 100 // between two attempts to reach the sidecar
+const LOOK_MS = 100 // no sleep is longer while something works: timers do not count a suspended host's time
 const UPTIME_MS = 10 // /proc/uptime is rounded down to that
 const LINE_MOST = 4096
 const NUMBER = '([0-9]{1,10})'
@@ -284,7 +285,7 @@ export class Gavel {
 
   async #guard (working) {
     for (let left; this.#working === working && (left = this.#look()) > 0;) {
-      await pause(left + 1, working.abort.signal)
+      await pause(Math.min(left + 1, LOOK_MS), working.abort.signal)
     }
   }
 
@@ -307,7 +308,7 @@ export class Gavel {
       this.#revoked = 0
       this.#working?.abort.abort()
       // A new attachment would vouch for it.
-      while (this.#working && !signal.aborted) await this.#change()
+      while ((this.#working || this.#stops) && !signal.aborted) await this.#change()
       await pause(AGAIN_MS, signal)
     }
   }
@@ -369,7 +370,9 @@ export class Gavel {
       await this.#onRevoke(token)
     } finally {
       this.#stops = false
+      this.#changed()
     }
     if (this.#revoked === token) this.#done()
+    else if (this.#revoked) this.#stop(this.#revoked) // another one was revoked meanwhile
   }
 }

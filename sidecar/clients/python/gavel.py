@@ -6,9 +6,9 @@ the standard library of Python 3.9 or later, on Linux.
     token = gavel.require_leader()      # or raises NotLeader; send the token along with the effect
     gavel.run(work)                     # attaches; work(leadership) runs while this replica leads
 
-A yes is good for what is left of its validity, counted from before it was asked for, by the smaller
-remainder of CLOCK_BOOTTIME (never behind the monotonic clock) and CLOCK_REALTIME, less `margin`.
-All methods may be called from any thread.
+A yes is good for the answer's VALID_MS, counted from before the question was sent, less `margin`: by the
+smaller remainder of CLOCK_BOOTTIME (never behind the monotonic clock) and CLOCK_REALTIME.
+All methods may be called from any thread. A child made by fork() is not attached: it asks the sidecar.
 """
 
 import os
@@ -16,11 +16,16 @@ import re
 import socket
 import threading
 import time
+import weakref
 
 _AGAIN_S = 0.1  # between two attempts to reach the sidecar
+_LOOK_S = 0.1   # no sleep is longer while something works: sleeps do not count a suspended host's time
 _LEADER = re.compile(rb"leader ([0-9]{1,15}) ([0-9]{1,10}) ([0-9]{1,19})")
 _LEASE = re.compile(rb"lease ([0-9]{1,15}) ([0-9]{1,10}) ([0-9]{1,19}) ([0-9]{1,10})")
+_REVOKE = re.compile(rb"revoke ([0-9]{1,15}) [0-9]{1,10}")
+_BEAT = re.compile(rb"beat ([0-9]{1,9})")
 _MS = 1_000_000
+_all = weakref.WeakSet()
 
 
 class NotLeader(Exception):
@@ -89,6 +94,13 @@ class _Line:
         line, self._held = self._held.split(b"\n", 1)
         return line
 
+    def is_open(self):
+        return self._socket.fileno() >= 0
+
+    def leave(self):
+        """Closes what a child has of it; for the parent it goes on."""
+        self._socket.close()
+
     def end(self):
         """Ends it for the thread that reads, too."""
         try:
@@ -142,6 +154,7 @@ class Gavel:
         self._revoked = 0       # the token that must not be used any more
         self._on_revoke = None
         self._stops = False     # on_revoke() is at it
+        _all.add(self)
 
     # --- asking --------------------------------------------------------------------------------
 
@@ -193,7 +206,7 @@ class Gavel:
             try:
                 with _Line(self._path, self._timeout) as line:
                     with self._change:
-                        self._watching.append(line)
+                        self._watching = [x for x in self._watching if x.is_open()] + [line]
                     self._watch_line(line, tell)
             except OSError:
                 pass
@@ -321,8 +334,8 @@ class Gavel:
                 self._line = self._held = None
                 self._revoked = 0
                 self._cancel()
-                while self._working:  # a new attachment would vouch for it
-                    self._change.wait()
+                while self._working or (self._stops and self._follower is mine):
+                    self._change.wait()  # a new attachment would vouch for it
                 if self._follower is mine:
                     self._change.wait(_AGAIN_S)
 
@@ -342,8 +355,9 @@ class Gavel:
                 words = line.read(max(self._until_cancel_s(wait), 0.001))
             except TimeoutError:
                 words = b""
-            if words.startswith(b"beat "):
-                beat_every = int(words[5:]) / 4000
+            beat = _BEAT.fullmatch(words)
+            if beat:
+                beat_every = max(int(beat[1]), 4) / 4000
             elif words:
                 self._hear(words)
             if self._working:
@@ -357,10 +371,10 @@ class Gavel:
         working, held = self._working, self._held
         if working is None or held is None or working._over.is_set():
             return most
-        return min(most, (held.left_ns() - working._grace_ns) / 1e9)
+        return min(most, _LOOK_S, (held.left_ns() - working._grace_ns) / 1e9)
 
     def _hear(self, words):
-        lease = _LEASE.fullmatch(words)
+        lease, revoke = _LEASE.fullmatch(words), _REVOKE.fullmatch(words)
         with self._change:
             if lease and int(lease[1]) != self._revoked:
                 self._held = _pushed(*map(int, lease.groups()[:3]))
@@ -369,8 +383,8 @@ class Gavel:
                 if self._working and self._working.token != int(lease[1]):
                     self._cancel()
                 self._change.notify_all()
-            elif words.startswith(b"revoke "):
-                self._revoked, self._held = int(words.split()[1]), None
+            elif revoke:
+                self._revoked, self._held = int(revoke[1]), None
                 self._cancel()
                 if self._on_revoke and not self._stops:
                     self._stops = True
@@ -379,8 +393,36 @@ class Gavel:
                     self._done()
 
     def _stop(self, token):
-        self._on_revoke(token)
-        with self._change:
-            self._stops = False
-            if self._revoked == token:
-                self._done()
+        """An error of on_revoke() is no `done`: the lease then runs out."""
+        stopped = False
+        try:
+            self._on_revoke(token)
+            stopped = True
+        finally:
+            with self._change:
+                self._stops = False
+                if self._revoked == token:
+                    if stopped:
+                        self._done()
+                elif self._revoked:  # another one was revoked meanwhile
+                    self._stops = True
+                    threading.Thread(target=self._stop, args=(self._revoked,)).start()
+                self._change.notify_all()
+
+    def _forked(self):
+        """In the child. The attachment is the parent's; the lock may be held by a thread that is
+        not here."""
+        self._change = threading.Condition()
+        for line in [*self._watching, self._line]:
+            if line:
+                line.leave()
+        self._follower = self._line = self._held = self._working = None
+        self._watching, self._runs, self._stops, self._revoked = [], False, False, 0
+
+
+def _forked():
+    for gavel in list(_all):
+        gavel._forked()
+
+
+os.register_at_fork(after_in_child=_forked)

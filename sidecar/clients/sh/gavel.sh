@@ -12,7 +12,7 @@
 # GAVELCTL       where gavelctl is
 # GAVEL_SOCKET   the sidecar's socket
 # GAVEL_ELECTION may be left out where the sidecar has one
-# A yes is good for what is left of its validity, counted by gavelctl from before it was asked for,
+# A yes is good for the answer's VALID_MS, counted (by gavelctl) from before the question was sent,
 # less GAVEL_MARGIN_MS: a shell needs a while for the next command.
 : "${GAVELCTL:=gavelctl}" "${GAVEL_MARGIN_MS:=50}" "${GAVEL_TIMEOUT:=1s}" "${GAVEL_POLL_S:=0.3}"
 
@@ -52,5 +52,9 @@ gavel_run() {
 }
 
 gavel_attach() {
-    [ -n "${GAVEL_TOKEN:-}" ] || exec "$GAVELCTL" exec ${GAVEL_ELECTION:+"$GAVEL_ELECTION"} -- "$@"
+    # Not by GAVEL_TOKEN alone, which may come from elsewhere (gavel_require_leader exports it).
+    gavel_for="${GAVEL_SOCKET:-} ${GAVEL_ELECTION:-}"
+    [ -n "${GAVEL_TOKEN:-}" ] && [ "${GAVEL_ATTACHED_FOR:-}" = "$gavel_for" ] && return 0
+    export GAVEL_ATTACHED_FOR="$gavel_for"
+    exec "$GAVELCTL" exec ${GAVEL_ELECTION:+"$GAVEL_ELECTION"} -- "$@"
 }
