@@ -78,12 +78,13 @@ struct round {
     struct round_ask ask; /* the present operation; OP_NONE: none */
     unsigned serial;
     int64_t started_ns, patience_ns, deadline_ns;
-    int64_t again_ns; /* when those that refused are asked once more; 0: they are not */
-    int64_t wait_ns;  /* W, as far as is known by now */
-    int64_t longest_ttl_ns;
-    bool writes;       /* the second part: the token is written back */
-    bool clash;        /* a lease stands under a list that is too different */
-    unsigned failures; /* acquires in a row without success, for jitter */
+    int64_t glance_ns;      /* a majority would do: those silent so far are waited for until then */
+    int64_t again_ns;       /* when those that refused are asked once more; 0: they are not */
+    int64_t wait_ns;        /* W, as far as is known by now */
+    int64_t longest_ttl_ns; /* that any node ever told of */
+    bool writes;            /* the second part: the token is written back */
+    bool clash;             /* a lease stands under a list that is too different */
+    unsigned failures;      /* acquires in a row without success, for jitter */
     uint32_t warnings;
 
     bool done; /* `reply` is the answer to the operation, to be taken by round_take() */
