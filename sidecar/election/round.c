@@ -88,14 +88,12 @@ void round_start(struct round *round, const struct round_ask *ask, int64_t now_n
     round->patience_ns = now_ns + ask->timeout_ns / ROUND_PATIENCE_SHARE;
     round->deadline_ns = now_ns + ask->timeout_ns;
     round->wait_ns = ask->wait_ns;
-    if (round->longest_ttl_ns > round->wait_ns) {
-        round->wait_ns = round->longest_ttl_ns;
-    }
     round->writes = false;
     round->clash = false;
     round->again_ns = 0;
     round->glance_ns = NEVER_NS;
     round->warnings = 0;
+    round->longest_ttl_ns = 0;
     round->done = false;
     if (ask->op != OP_ACQUIRE || ask->take) {
         prepare_grant(round);

@@ -69,7 +69,7 @@ def test_any_two_of_five_may_fail(nodes, stand, sample, timely):
     pairs = [(0, 1), (2, 3), (4, 0), (1, 3)]
     for kind, pair in zip(("frozen", "slow", "unreachable", "down"), pairs):
         pair = [five[i] for i in pair]
-        rest(boottime_ns(), 2 * TTL_NS)  # all nodes count, followers can vouch
+        rest(boottime_ns(), 2.5 * TTL_NS)  # all nodes count, followers can vouch
         leader = leader_of(pods)
         token = leader.check().token
         broken = boottime_ns()

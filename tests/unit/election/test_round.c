@@ -170,23 +170,6 @@ static void a_key_that_came_back_with_another_token_is_a_new_grant(void **state)
     assert_int_equal(told(&table).outcome, OUTCOME_UNSURE);
 }
 
-static void the_longest_lease_that_was_told_of_is_waited_for(void **state) {
-    (void)state;
-    struct table table = leading();
-    start(&table, OP_RENEW, (struct round_ask){.take = false});
-    answer(&table, 0, yes(90, PRIOR_NONE));
-    answer(&table, 1, yes(90, PRIOR_NONE));
-    assert_int_equal(told(&table).outcome, OUTCOME_YES);
-    struct store_reply late = yes(95, PRIOR_NONE);
-    late.longest_ttl_ns = 7 * TTL;
-    answer(&table, 2, late); /* after the operation that it belongs to */
-    start(&table, OP_RENEW, (struct round_ask){.take = false});
-    assert_true(table.asked[0].ask.wait_ns == 7 * TTL);
-    answer(&table, 0, yes(90, PRIOR_NONE));
-    answer(&table, 1, yes(90, PRIOR_NONE));
-    assert_true(told(&table).longest_ttl_ns == 7 * TTL);
-}
-
 static void half_of_four_refuses_and_is_warned_of(void **state) {
     (void)state;
     struct table table = laid(4);
@@ -265,7 +248,6 @@ int main(void) {
         cmocka_unit_test(a_majority_of_nos_ends_it_at_once),
         cmocka_unit_test(a_raise_reads_all_records_that_can_be_reached),
         cmocka_unit_test(a_key_that_came_back_with_another_token_is_a_new_grant),
-        cmocka_unit_test(the_longest_lease_that_was_told_of_is_waited_for),
         cmocka_unit_test(half_of_four_refuses_and_is_warned_of),
         cmocka_unit_test(of_two_that_collide_the_favourite_stays),
         cmocka_unit_test(a_release_marks_where_the_grant_counts),
