@@ -91,6 +91,7 @@ void round_start(struct round *round, const struct round_ask *ask, int64_t now_n
     round->writes = false;
     round->clash = false;
     round->again_ns = 0;
+    round->glance_ns = NEVER_NS;
     round->warnings = 0;
     round->longest_ttl_ns = 0;
     round->done = false;
@@ -245,6 +246,11 @@ static void take_renewed(struct round *round, size_t index, const struct round_a
         return;
     }
     if (reply->outcome == OUTCOME_YES) {
+        uint64_t known = grant->nodes[index].token;
+        known = grant->token > known ? grant->token : known;
+        if (!asked->raise_token && known != 0 && reply->token > known) {
+            quorum_refused(grant, index, true); /* a late copy of the acquire made it anew */
+        }
         quorum_renewed(grant, index, reply, now_ns);
         if (!grant->live) {
             round_give_back(round, index, asked->nonce, (const struct quorum_node *)0);
@@ -325,6 +331,9 @@ int64_t round_wake_ns(const struct round *round, int64_t now_ns) {
     if (round->again_ns != 0 && round->again_ns < round->patience_ns &&
         now_ns < round->patience_ns) {
         return round->again_ns;
+    }
+    if (round->glance_ns > now_ns && round->glance_ns < round->patience_ns) {
+        return round->glance_ns;
     }
     return now_ns < round->patience_ns ? round->patience_ns : round->deadline_ns + GRACE_NS;
 }

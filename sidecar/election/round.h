@@ -12,8 +12,9 @@
  * simulator) carries them. A node has one request at a time; what it is asked next waits.
  *
  * An acquire or a renewal that raises the token has two parts: ask all nodes, then write the
- * greatest token of a majority back to a majority. Only then is it answered with a yes. What a
- * failed operation may have left is given back in the background, as are acquires that are
+ * greatest token of a majority back to a majority. Only then is it answered with a yes. A majority
+ * that could lead at once gives the other nodes a moment to tell of a lease under another list.
+ * What a failed operation may have left is given back in the background, as are acquires that are
  * answered too late; nodes that miss their key get it again from the grant's renewals.
  */
 struct round_config {
@@ -78,8 +79,9 @@ struct round {
     struct round_ask ask; /* the present operation; OP_NONE: none */
     unsigned serial;
     int64_t started_ns, patience_ns, deadline_ns;
-    int64_t again_ns; /* when those that refused are asked once more; 0: they are not */
-    int64_t wait_ns;  /* W, as far as is known by now */
+    int64_t glance_ns; /* a majority would do: those silent so far are waited for until then */
+    int64_t again_ns;  /* when those that refused are asked once more; 0: they are not */
+    int64_t wait_ns;   /* W, as far as is known by now */
     int64_t longest_ttl_ns;
     bool writes;       /* the second part: the token is written back */
     bool clash;        /* a lease stands under a list that is too different */

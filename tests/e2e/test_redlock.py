@@ -69,21 +69,22 @@ def test_any_two_of_five_may_fail(nodes, stand, sample, timely):
     pairs = [(0, 1), (2, 3), (4, 0), (1, 3)]
     for kind, pair in zip(("frozen", "slow", "unreachable", "down"), pairs):
         pair = [five[i] for i in pair]
-        rest(boottime_ns(), 2.2 * TTL_NS)  # all nodes count, followers can vouch
+        rest(boottime_ns(), 2.5 * TTL_NS)  # all nodes count, followers can vouch
         leader = leader_of(pods)
         token = leader.check().token
         broken = boottime_ns()
         break_down(kind, pair)
-        rest(broken, 1.3 * TTL_NS)
+        rest(broken, 1.1 * TTL_NS)
         assert leader.check().token == token, f"{kind}: it did not lead on"
         killed = boottime_ns()
         leader.kill9()
         change = sampler.wait_for_leader(killed, besides=(leader.identity,))
         took = change.receive - killed - sampler.stalled_ns(killed, change.receive)
-        print(f"{kind}: taken over after {took / MS:.0f} ms")
         assert change.token > token
         # Who is woken late cannot vouch for the servers' clocks, and waits.
-        late = timely.worst_ns(broken, change.receive)
+        late = timely.worst_ns(broken - 2 * TTL_NS, change.receive)
+        print(f"{kind}: taken over after {took / MS:.0f} ms; the host was late by "
+              f"{late / MS:.0f} ms")
         if TIMING and late < 20 * MS:
             assert took <= TTL_NS + 100 * MS, f"{kind}: {took / MS} ms"
         assert took <= 3 * TTL_NS + 2 * late, f"{kind}: {took / MS} ms"
@@ -98,7 +99,6 @@ def test_with_three_of_five_down_nobody_leads_and_service_comes_back(nodes, stan
     pods = stand(five, "pod-a", "pod-b")
     sampler = sample(pods)
     token = leader_of(pods).check().token
-    rest(boottime_ns(), 1.5 * TTL_NS)
     down = boottime_ns()
     for node in five.all[:3]:
         node.redis.freeze()
@@ -106,7 +106,7 @@ def test_with_three_of_five_down_nobody_leads_and_service_comes_back(nodes, stan
     if TIMING:
         ended = boottime_ns()
         assert ended - down <= TTL_NS + sampler.stalled_ns(down, ended)
-    rest(down, 2 * TTL_NS)
+    rest(down, 1.5 * TTL_NS)
     assert not any(p.leads() for p in pods)
     wait_until(lambda: "2 of 5 nodes answer" in pods[0].status()["detail"], 5)
     verbose = pods[0].probe("/readyz?verbose").body.decode()
@@ -120,15 +120,15 @@ def test_with_three_of_five_down_nobody_leads_and_service_comes_back(nodes, stan
 
 def test_renewals_are_on_time_with_two_nodes_frozen(nodes, stand, sample, timely):
     five = nodes(5)
-    a, = stand(five, "pod-a", options=("--ttl", "2s"))
+    a, = stand(five, "pod-a")
     token = a.wait_leader(10).token
-    rest(boottime_ns(), 3 * TTL_NS)
+    rest(boottime_ns(), 1.5 * TTL_NS)
     sampler = sample([a])
     five[1].redis.freeze()
     five[4].redis.freeze()
     frozen = boottime_ns()
     before = a.metrics()
-    rest(frozen, 6 * TTL_NS)
+    rest(frozen, 3 * TTL_NS)  # nine renewals, a little less often than each third of the ttl
     after = a.metrics()
     yes = 'gavel_store_requests_total{op="renew",result="yes"}'
     unsure = 'gavel_store_requests_total{op="renew",result="unsure"}'
@@ -164,16 +164,17 @@ def test_a_fresh_cluster_elects_after_the_wait(nodes, stand):
 def test_nodes_that_restart_empty_one_by_one_do_not_cost_the_lease(nodes, stand, sample, timely):
     """Its missing keys are made anew; with the votes of all others the leader leads throughout."""
     three = nodes(3)
-    a, = stand(three, "pod-a", options=("--ttl", "2s"))
+    ttl_ns = 1500 * MS
+    a, = stand(three, "pod-a", options=("--ttl", "1500ms"))
     token = a.wait_leader(10).token
     sampler = sample([a])
     for node in three.all:
-        rest(boottime_ns(), 3.4 * TTL_NS)
+        rest(boottime_ns(), 1.7 * ttl_ns)
         node.restart_empty()
         wait_until(lambda n=node: n.redis.lease(), 5, "the key is made anew")
         assert str(token) in node.redis.lease()
         assert node.redis.record()["tok"] == str(token)
-    rest(boottime_ns(), 3.4 * TTL_NS)
+    rest(boottime_ns(), 1.1 * ttl_ns)
     assert a.check().token == token
     sampler.stop()
     assert not [c for c in sampler.changes if not c.leader]
@@ -181,14 +182,14 @@ def test_nodes_that_restart_empty_one_by_one_do_not_cost_the_lease(nodes, stand,
 
 def test_a_majority_that_forgets_ends_the_lease_at_once(nodes, stand, timely):
     three = nodes(3)
-    a, = stand(three, "pod-a", options=("--ttl", "3s"))
+    a, = stand(three, "pod-a", options=("--ttl", "2s"))
     token = a.wait_leader(20).token
     since = boottime_ns()
     for node in three.all[:2]:
         node.redis.cli("DEL", node.redis.lease_key("a"))
     wait_until(lambda: a.event("state", reason="renewal-refused"), 8)
     if TIMING:
-        assert boottime_ns() - since < 2 * S  # a third of the ttl, not the lease
+        assert boottime_ns() - since < 1200 * MS  # a third of the ttl, not the lease
     assert a.wait_leader(20).token > token
 
 
@@ -197,7 +198,8 @@ def test_the_rest_of_a_lost_round_is_given_back(nodes, stand):
     five = nodes(5)
     for node in five.all[:3]:
         node.redis.freeze()
-    a, = stand(five, "pod-a", options=("--ttl", "3s"))
-    wait_until(lambda: five[4].redis.cli("EXISTS", five[4].redis.record_key("a")), 5)
-    wait_until(lambda: not five[3].redis.lease() and not five[4].redis.lease(), 2.5)
+    a, = stand(five, "pod-a", options=("--ttl", "12s"))
+    wait_until(lambda: five[4].redis.cli("EXISTS", five[4].redis.record_key("a")), 20)
+    # Long before it would run out by itself.
+    wait_until(lambda: not five[3].redis.lease() and not five[4].redis.lease(), 10)
     assert a.state() == "unknown"

@@ -17,10 +17,11 @@ search() {
     expected=$1
     shift
     spin "$@" -a model.pml >spin.log || { cat spin.log; exit 1; }
-    cc -w -O2 -DSAFETY -DNOFAIR -DCOLLAPSE -DMEMLIM=3000 -o pan pan.c
+    cc -w -O1 -DSAFETY -DNOFAIR -DMEMLIM=3000 -o pan pan.c
     ./pan -m1000000 -w22 >pan.log
-    if grep -q "max search depth too small\|out of memory\|hash table" pan.log ||
-        ! grep -q "errors: $expected" pan.log; then
+    cut_short="max search depth too small|out of memory"
+    [ "$expected" != 0 ] || cut_short="$cut_short|Search not completed" # the first error ends it
+    if grep -Eq "$cut_short" pan.log || ! grep -q "errors: $expected\$" pan.log; then
         echo "$*: expected $expected errors, and a whole search" >&2
         cat pan.log >&2
         exit 1
@@ -31,5 +32,5 @@ search() {
 search 0 -DTTL=2 -DFAULTS=1 -DLOSSES=1
 search 0 -DTTL=1 -DFAULTS=2 -DLOSSES=1
 search 1 -DTTL=2 -DFAULTS=1 -DLOSSES=0 -DNO_WAIT
-search 0 -DTTL=1 -DFAULTS=0 -DLOSSES=0 -DTOKEN_MOST=4
-search 1 -DTTL=1 -DFAULTS=0 -DLOSSES=0 -DTOKEN_MOST=4 -DNO_WRITE_BACK
+search 0 -DTTL=1 -DFAULTS=0 -DLOSSES=0 -DTOKEN_MOST=3
+search 1 -DTTL=1 -DFAULTS=0 -DLOSSES=0 -DTOKEN_MOST=3 -DNO_WRITE_BACK

@@ -19,11 +19,16 @@
 
 void trouble_say(struct trouble *trouble, const char *what, const char *folder, const char *name,
                  const char *why) {
-    size_t length = strlen(what) + strlen(folder) + strlen(name) + strlen(why) + sizeof " /: ";
-    if (length < sizeof trouble->text) {
-        snprintf(trouble->text, sizeof trouble->text, "%s %s/%s: %s", what, folder, name, why);
-    } else {
-        snprintf(trouble->text, sizeof trouble->text, "%s (%s): %s/%s", what, why, folder, name);
+    char *text = trouble->text;
+    size_t size = sizeof trouble->text;
+    int length = snprintf(text, size, "%s %s/%s: %s", what, folder, name, why);
+    if (length >= 0 && (size_t)length < size) {
+        return;
+    }
+    /* What went wrong comes first then, and the path is cut. */
+    length = snprintf(text, size, "%s (%s): %s/%s", what, why, folder, name);
+    if (length >= 0 && (size_t)length >= size) {
+        memcpy(text + size - sizeof "...", "...", sizeof "...");
     }
 }
 

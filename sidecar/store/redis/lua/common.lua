@@ -138,16 +138,18 @@ local function lists_apart(one, other)
   return apart
 end
 
--- How far the list of a lease, or of a record that has not run out, is from ours: 0, 1 or 2.
+-- How far the list of a lease, or of a record that has not run out, is from ours: 0, 1 or 2. Where
+-- the record has no list, somebody takes this server for the only one.
 local function read_list(state)
   local record = state.record
   state.apart = 0
-  if list == '' or not record.list or #record.list > LIST_MAX then
+  local known = record.list or (record.complete and '')
+  if list == '' or not known or #known > LIST_MAX then
     return
   end
   local ends = whole(record.ends, CLOCK_MAX_US)
   if state.kind == 'held' or state.kind == 'ours' or (ends and ends > state.now_us) then
-    state.apart = math.min(2, lists_apart(list, record.list))
+    state.apart = math.min(2, lists_apart(list, known))
   end
 end
 
@@ -231,7 +233,7 @@ end
 local function write_record(state, nonce, token, ends, longest, how)
   local words = {'HSET', RECORD, 'tok', dec(token), 'clean', '0', 'end', dec(ends),
     'ttl', dec(longest), 'srv', state.server, 'nonce', nonce, 'how', how}
-  if list ~= '' then
+  if list ~= '' or state.record.list then -- another's list must not stay
     words[#words + 1] = 'list'
     words[#words + 1] = list
   end
