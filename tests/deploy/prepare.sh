@@ -34,7 +34,7 @@ skipped_all() {
 }
 
 last_line() {
-    grep -vE '^[[:space:]]*$|complete log of this run' "$log" | tail -n 1
+    grep -vE '^[[:space:]]*$|_logs/|A complete log' "$log" | tail -n 1
 }
 
 # limited SECONDS COMMAND...: ends it then; its words go to the log.
