@@ -29,7 +29,11 @@ TYPES = {  # (apiVersion, kind): module, interface
 def why_not():
     """Why manifests cannot be checked here, or None."""
     if not os.path.exists(KUBECTL) or not os.path.exists(TSC):
-        return "no kubectl and no types of Kubernetes' API (sh tests/deploy/fetch.sh says why)"
+        try:
+            with open(os.path.join(ROOT, "build", "tools", "no-kubernetes"), encoding="utf-8") as f:
+                return "no kubectl and no types of Kubernetes' API: " + f.read().strip()
+        except FileNotFoundError:
+            return "no kubectl and no types of Kubernetes' API (sh tests/deploy/prepare.sh fetches them)"
     return None if shutil.which("node") else "no node"
 
 

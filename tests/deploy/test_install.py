@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from e2e.conftest import *  # noqa: F401,F403 pylint: disable=wildcard-import,unused-wildcard-import
-from kit.readme import ROOT
+from kit.readme import README, ROOT
 from kit.sidecar import BIN, Sidecar, run
 
 EXPOSURE_MAX = 2.5
@@ -172,3 +172,21 @@ def test_environment_of_the_unit_is_a_configuration(destination, tmp_path):
                env={**dict(lines), "RUNTIME_DIRECTORY": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     assert "SECRET" not in done.stdout
+
+
+def test_environment_of_the_readme_is_a_configuration(destination, tmp_path):
+    with open(README, encoding="utf-8") as f:
+        here = re.search(r"/etc/gavel/billing\.env <<END\n(.*?)    END\n", f.read(), re.S).group(1)
+    lines = dict(line.strip().split("=", 1) for line in here.splitlines())
+    assert set(lines) == {"GAVEL_STORE", "GAVEL_ELECTION"}
+    done = run(destination + "/bin/gavel", "config",
+               env={**lines, "RUNTIME_DIRECTORY": str(tmp_path)})
+    assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
+
+
+def test_a_second_instance_is_given_other_ports(destination):
+    """With the ports that its comment gives to the second one."""
+    second = re.search(r"(GAVEL_HTTP)=localhost:(\d+) and (GAVEL_HEALTH)=:(\d+)", unit(destination))
+    assert second and {second.group(2), second.group(4)}.isdisjoint({"4040", "4041"})
+    assert second.group(2) != second.group(4)
+    assert "StartLimitIntervalSec=0" in unit(destination).split("[Service]")[0]

@@ -3,11 +3,14 @@
 import copy
 import os
 import re
+import shutil
+import subprocess
 
 import pytest
+import yaml
 
 from deploy import strict
-from kit.readme import ROOT
+from kit.readme import ROOT, commands
 from kit.sidecar import GAVEL, run
 
 OVERLAYS = sorted(os.listdir(os.path.join(strict.KUSTOMIZE, "overlays")))
@@ -160,3 +163,17 @@ def test_the_image_s_version_is_the_project_s(rendered):
     with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as f:
         version = re.search(r"project\(gavel VERSION (\S+)", f.read()).group(1)
     assert {gavel_of(rendered[name])["image"] for name in OVERLAYS} == {"gavel:" + version}
+
+
+def test_an_overlay_of_one_s_own_as_the_readme_shows_it(tmp_path):
+    (text,) = [t for kind, t in commands() if kind == "kubernetes"]
+    shutil.copytree(strict.KUSTOMIZE, tmp_path / "deploy" / "kubernetes")
+    done = subprocess.run(["sh", "-eu", "-c", text], cwd=tmp_path, text=True, capture_output=True,
+                          stdin=subprocess.DEVNULL, timeout=60,
+                          env={**os.environ, "PATH": strict.TOOLS + ":" + os.environ["PATH"]})
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    objects = [o for o in yaml.safe_load_all(done.stdout) if o]
+    assert strict.problems(objects, str(tmp_path)) == []
+    assert {o["metadata"]["namespace"] for o in objects} == {"my-app"}
+    assert {c["image"] for c in containers(pod_of(objects))} == \
+        {"registry.example/my-app:1.2", "registry.example/gavel:0.1.0"}

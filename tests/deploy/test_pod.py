@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from deploy import containers, strict
-from deploy.containers import BRIDGE, inspect, output, podman, process_of
+from deploy.containers import BRIDGE, inspect, podman, process_of
 from e2e.conftest import *  # noqa: F401,F403 pylint: disable=wildcard-import,unused-wildcard-import
 from kit.clock import wait_until
 from kit.redis_server import Redis
@@ -127,6 +127,16 @@ class Pod:
         podman("secret", "rm", f"store-{self.name}", check=False)
 
 
+def assert_confined(pod):
+    for container, user in (("gavel", 65532), ("app", 10001)):
+        with open(f"/proc/{process_of(f'{pod.name}-{container}')}/status", encoding="utf-8") as f:
+            status = f.read()
+        assert re.search(rf"^Uid:\s{user}\s", status, re.M)
+        assert re.search(r"^CapEff:\s0+$", status, re.M)
+        assert re.search(r"^NoNewPrivs:\s1$", status, re.M)
+        assert inspect("container", f"{pod.name}-{container}")["HostConfig"]["ReadonlyRootfs"]
+
+
 @pytest.fixture
 def template():
     (deployment,) = [o for o in strict.render("overlays/two-containers")
@@ -151,6 +161,7 @@ def test_two_pods_and_a_rolling_replacement(folder, closing, template, store):
     users = {c: inspect("container", f"{leader.name}-{c}")["Config"]["User"]
              for c in ("gavel", "app")}
     assert users["gavel"].startswith("65532") and users["app"].startswith("10001")
+    assert_confined(leader)
     wait_until(lambda: len(leader.tokens()) > 3, 30, "the application acts")
     assert not set(leader.tokens()) & set(other.tokens())
 
@@ -184,16 +195,3 @@ def test_two_pods_and_a_rolling_replacement(folder, closing, template, store):
     other.delete()
     wait_until(third.leads, 60, "the third leads")
     assert third.check()[1] > second
-
-
-def test_the_processes_are_confined(folder, closing, template, store):
-    pod = closing(Pod(folder, f"app-{os.getpid()}-d", template, store))
-    wait_until(pod.leads, 60, "it leads")
-    for container, user in (("gavel", 65532), ("app", 10001)):
-        with open(f"/proc/{process_of(f'{pod.name}-{container}')}/status", encoding="utf-8") as f:
-            status = f.read()
-        assert re.search(rf"^Uid:\s{user}\s", status, re.M)
-        assert re.search(r"^CapEff:\s0+$", status, re.M)
-        assert re.search(r"^NoNewPrivs:\s1$", status, re.M)
-        assert inspect("container", f"{pod.name}-{container}")["HostConfig"]["ReadonlyRootfs"]
-    assert output("pod", "ps", "--filter", f"name={pod.name}", "--format", "{{.Status}}") == "Running"

@@ -2,7 +2,7 @@
 
 A block of commands is marked by a comment before it: `run` is run by a shell in one folder with
 all others, in their order; `once` is run with --once added; `self` is what is running just now; `operator` is run
-by the tests of PostgreSQL (test_postgres_names.py).
+by the tests of PostgreSQL (test_postgres_names.py), `kubernetes` by those of the manifests (deploy/test_kubernetes.py).
 """
 
 import os
@@ -16,7 +16,7 @@ from kit.readme import README, ROOT, commands
 from kit.sidecar import BIN, clean_env
 
 def test_every_block_is_marked():
-    assert {kind for kind, _ in commands()} <= {"run", "once", "self", "operator"}
+    assert {kind for kind, _ in commands()} <= {"run", "once", "self", "operator", "kubernetes"}
 
 
 def test_the_first_screen_has_the_two_commands():
