@@ -6,11 +6,11 @@ import sys
 import time
 import traceback
 
-from bench import (report, rows_answers)
+from bench import report, rows_answers, rows_changes
 from bench.figures import Skipped, skipped
 from bench.stand import Stand
 
-MODULES = (rows_answers,)
+MODULES = (rows_answers, rows_changes)
 
 
 def measure(name, group, quick):
