@@ -6,12 +6,13 @@ import sys
 import time
 import traceback
 
-from bench import (report, rows_answers, rows_candidates, rows_changes, rows_elections, rows_polls,
-                   rows_start)
+from bench import (report, rows_answers, rows_candidates, rows_changes, rows_elections, rows_idle,
+                   rows_polls, rows_start)
 from bench.figures import Skipped, skipped
 from bench.stand import Stand
 
-MODULES = (rows_answers, rows_changes, rows_polls, rows_start, rows_elections, rows_candidates)
+MODULES = (rows_answers, rows_changes, rows_polls, rows_idle, rows_start, rows_elections,
+           rows_candidates)
 
 
 def measure(name, group, quick):
