@@ -23,6 +23,7 @@ struct quorum_node {
     bool refused;        /* its last definite answer was no */
     bool missing;        /* ... because there was no key: it can be repaired */
     bool maybe;          /* asked for the lock without an answer: it may have given it */
+    bool raise_lost;     /* a raise had no answer: its token may turn up at any time */
     bool proved;         /* the lease before was proved over: counts at once */
     int64_t granted_ns;  /* arrival of the yes that granted it */
     struct instant sent; /* when the request of its newest yes was sent */

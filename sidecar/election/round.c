@@ -237,6 +237,9 @@ static void take_renewed(struct round *round, size_t index, const struct round_a
     struct round_node *node = &round->nodes[index];
     struct quorum *grant = grant_of(round, asked->nonce);
     if (reply->outcome == OUTCOME_UNSURE) {
+        if (asked->raise_token && grant != (struct quorum *)0) {
+            grant->nodes[index].raise_lost = true;
+        }
         return;
     }
     if (reply->outcome == OUTCOME_YES || reply->held) {
@@ -246,9 +249,10 @@ static void take_renewed(struct round *round, size_t index, const struct round_a
         return;
     }
     if (reply->outcome == OUTCOME_YES) {
-        uint64_t known = grant->nodes[index].token;
-        known = grant->token > known ? grant->token : known;
-        if (!asked->raise_token && known != 0 && reply->token > known) {
+        const struct quorum_node *held = &grant->nodes[index];
+        uint64_t known = grant->token > held->token ? grant->token : held->token;
+        bool raised = asked->raise_token || held->raise_lost;
+        if (!raised && known != 0 && reply->token > known) {
             quorum_refused(grant, index, true); /* a late copy of the acquire made it anew */
         }
         quorum_renewed(grant, index, reply, now_ns);

@@ -10,6 +10,10 @@ TTL_NS = 1 * S
 TTL = ("--ttl", "1s", "--drain", "none")
 
 
+# A lease of a second cannot be kept on a host that sleeps for longer.
+pytestmark = pytest.mark.usefixtures("timely")
+
+
 @pytest.fixture
 def nodes(folder, closing):
     return lambda count: closing(Nodes(folder, count))

@@ -168,6 +168,17 @@ static void a_key_that_came_back_with_another_token_is_a_new_grant(void **state)
     assert_true(is_silent(&table));
     answer(&table, 2, silence);
     assert_int_equal(told(&table).outcome, OUTCOME_UNSURE);
+
+    table = leading();
+    start(&table, OP_RENEW, (struct round_ask){.raise_token = true});
+    for (size_t i = 0; i < 3; i++) {
+        answer(&table, i, silence);
+    }
+    assert_int_equal(told(&table).outcome, OUTCOME_UNSURE);
+    start(&table, OP_RENEW, (struct round_ask){.take = false});
+    answer(&table, 0, yes(150, PRIOR_NONE)); /* of the raise, whose answer was lost */
+    answer(&table, 1, yes(150, PRIOR_NONE));
+    assert_int_equal(told(&table).outcome, OUTCOME_YES);
 }
 
 static void half_of_four_refuses_and_is_warned_of(void **state) {
