@@ -657,12 +657,16 @@ public final class Gavel implements Closeable {
             return text;
         }
 
-        /** Also ends it for the thread that reads. */
+        /**
+         * Also ends it for the thread that reads. The selector first: a channel that is registered
+         * is shut down for writing alone before it is closed, which the sidecar does not take for
+         * the end of the application.
+         */
         @Override
         public void close() {
             try {
-                channel.close();
                 selector.close();
+                channel.close();
             } catch (IOException e) {
                 return; // closed all the same
             }
