@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from clients.fake_sidecar import FakeSidecar
-from clients.languages import ATTACHES, LANGUAGES, build_go, build_java
+from clients.languages import ATTACHES, LANGUAGES, MISSING, WANTED, build_go, build_java
 from e2e.told import pause_s
 from kit.clock import MS, boottime_ns, wait_until
 from kit.clockshim import ClockShim
@@ -57,6 +57,13 @@ def pods(pod, folder):
             first.wait_leader(election=language)
         return first, pod("pod-b", *options, store=store)
     return make
+
+
+@pytest.mark.parametrize("language", WANTED)
+def test_all_that_follows_is_about(language):
+    if language in MISSING:
+        pytest.skip(MISSING[language])
+    assert language in LANGUAGES
 
 
 def everyone(program, sidecar, languages=LANGUAGES):
