@@ -188,6 +188,7 @@ class FilesFence:
         if guarded:
             content, token = self._fence.read()
             assert content == str(token).encode()
+            self._fence.tidy(older_than_s=300)  # longer than any pause
             return token
         with open(self._bare, "rb") as f:
             return int(f.read())

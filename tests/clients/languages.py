@@ -24,7 +24,12 @@ PROGRAMS = os.path.join(HERE, "programs")
 CLIENTS = os.path.join(HERE, "..", "..", "sidecar", "clients")
 BUILT = os.path.join(BIN, "tests", "clients")
 # GAVEL_LANGUAGES="go java" runs those alone.
-LANGUAGES = tuple(os.environ.get("GAVEL_LANGUAGES", "c python go node java sh").split())
+WANTED = tuple(os.environ.get("GAVEL_LANGUAGES", "c python go node java sh").split())
+MISSING = {language: f"SKIPPED: {language}: no {program} here (package {package})"
+           for language, program, package in (("go", "go", "golang-go"), ("node", "node", "nodejs"),
+                                              ("java", "javac", "default-jdk-headless"))
+           if language in WANTED and not shutil.which(program)}
+LANGUAGES = tuple(x for x in WANTED if x not in MISSING)
 # A shell has nothing that runs beside it: what it attaches and runs is `gavelctl exec`.
 ATTACHES = tuple(x for x in LANGUAGES if x != "sh")
 

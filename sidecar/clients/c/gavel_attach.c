@@ -90,7 +90,7 @@ static void converse(struct gavel *gavel, struct gavel_line *line) {
             beat_at_ns = now_ns + beat_ns;
             gavel_say(gavel->fd, "beat", 0);
         }
-        if (gavel->working != NULL && !gavel->working->over) {
+        if (gavel->held.token != 0) { /* work may begin while we sleep */
             left_ns = least(left_ns, LOOK_NS);
         }
         left_ns = least(left_ns, beat_ns > 0 ? beat_at_ns - now_ns : NEVER_NS);

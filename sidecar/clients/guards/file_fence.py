@@ -41,8 +41,11 @@ class FileFence:
         versions = self._versions()
         if not versions:
             return 0, 0
-        with open(f"{self._folder}/v{versions[-1]}", "rb") as f:
-            return versions[-1], int(f.readline())
+        try:
+            with open(f"{self._folder}/v{versions[-1]}", "rb") as f:
+                return versions[-1], int(f.readline())
+        except FileNotFoundError:
+            return self.look()  # tidied away: there is a later one
 
     def read(self):
         with open(f"{self._folder}/v{self._versions()[-1]}", "rb") as f:

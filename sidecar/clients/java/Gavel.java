@@ -215,7 +215,7 @@ public final class Gavel implements Closeable {
             follower = null;
             held = null;
             if (line != null) {
-                line.close();
+                line.end();
             }
             notifyAll();
         }
@@ -240,7 +240,7 @@ public final class Gavel implements Closeable {
             closed = true;
             running = runs;
             if (watching != null) {
-                watching.close();
+                watching.end();
             }
             cancel();
             notifyAll();
@@ -561,6 +561,7 @@ public final class Gavel implements Closeable {
         private final SocketChannel channel;
         private final Selector selector;
         private final ByteBuffer bytes = ByteBuffer.allocate(MOST);
+        private volatile boolean ended;
 
         Line(Path path, String verb, long timeoutNs) throws IOException {
             channel = SocketChannel.open(StandardProtocolFamily.UNIX);
@@ -601,7 +602,7 @@ public final class Gavel implements Closeable {
             try {
                 send(text);
             } catch (IOException e) {
-                close();
+                end();
             }
         }
 
@@ -622,7 +623,7 @@ public final class Gavel implements Closeable {
                         return take(i);
                     }
                 }
-                int got = open() ? channel.read(bytes) : -1;
+                int got = ended ? -1 : channel.read(bytes);
                 if (got < 0 || (got == 0 && !bytes.hasRemaining())) {
                     throw new IOException("the sidecar has gone");
                 }
@@ -636,17 +637,9 @@ public final class Gavel implements Closeable {
             }
         }
 
-        private boolean open() {
-            return channel.isOpen() && selector.isOpen();
-        }
-
         private void waitFor(long leftNs) throws IOException {
-            try {
-                selector.select(Math.min(leftNs / MS + 1, 3_600_000));
-                selector.selectedKeys().clear();
-            } catch (java.nio.channels.ClosedSelectorException e) {
-                throw new IOException("closed", e);
-            }
+            selector.select(Math.min(leftNs / MS + 1, 3_600_000));
+            selector.selectedKeys().clear();
         }
 
         private String take(int length) {
@@ -657,12 +650,22 @@ public final class Gavel implements Closeable {
             return text;
         }
 
-        /** Also ends it for the thread that reads. */
+        /** From any thread: has the one that reads leave, and close it. */
+        void end() {
+            ended = true;
+            selector.wakeup();
+        }
+
+        /**
+         * By the thread that reads. The selector first, and by nobody else: a channel that is still
+         * registered is shut down for writing alone before it is closed, which the sidecar does not
+         * take for the end of the application.
+         */
         @Override
         public void close() {
             try {
-                channel.close();
                 selector.close();
+                channel.close();
             } catch (IOException e) {
                 return; // closed all the same
             }

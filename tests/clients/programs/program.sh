@@ -35,7 +35,7 @@ while read -r verb; do
     finish) finish ;;
     esac
 done
-: >"$finish.all" # stays, whoever works now or is started yet
+touch "$finish.all" 2>/dev/null || : # stays, whoever works now or is started yet
 for process in $running; do
     kill -s TERM -- "$process" 2>/dev/null
 done

@@ -6,7 +6,7 @@ say() {
 }
 trap 'say cancelled' TERM
 say started
-while [ ! -e "$finish" ] && [ ! -e "$finish.all" ]; do
+while [ -d "${finish%/*}" ] && [ ! -e "$finish" ] && [ ! -e "$finish.all" ]; do
     sleep 0.02
 done
 rm -f "$finish"
