@@ -14,7 +14,6 @@ from kit.ports import free_port
 from kit.readme import ROOT
 from kit.sidecar import GAVEL, Sidecar, run
 
-
 LATE_NS = 25 * MS
 
 
