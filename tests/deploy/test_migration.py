@@ -14,6 +14,8 @@ from kit.ports import free_port
 from kit.readme import ROOT
 from kit.sidecar import GAVEL, Sidecar, run
 
+LATE_NS = 25 * MS
+
 
 class OldFlags(Sidecar):
     """Started as the old image was."""
@@ -77,7 +79,7 @@ def test_durations_are_written_as_before():
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="no node")
-def test_pollers_follow_a_handover_and_a_crash(old, closing):
+def test_pollers_follow_a_handover_and_a_crash(old, closing, timely):
     """Nobody takes itself for the leader after another has begun to lead, as long as the interval of
     its polls is within --valid-for."""
     every_ms = 250
@@ -87,20 +89,22 @@ def test_pollers_follow_a_handover_and_a_crash(old, closing):
     b = old("pod-b", *flags)
     pollers = {s.identity: closing(Poller(s.http_port, every_ms)) for s in (a, b)}
     for poller in pollers.values():
-        wait_until(lambda p=poller: p.last() == "leader is pod-a", 10)
+        wait_until(lambda p=poller: p.last() == "leader is pod-a", 30)
 
     begun = boottime_ns()
     a.ask("resign example", timeout=20)
     b.wait_leader()
-    wait_until(lambda: pollers["pod-b"].last() == "leader is pod-b", 10)
-    wait_until(lambda: pollers["pod-a"].last() == "leader is pod-b", 10)
+    wait_until(lambda: pollers["pod-b"].last() == "leader is pod-b", 30)
+    wait_until(lambda: pollers["pod-a"].last() == "leader is pod-b", 30)
     # pod-a's own application had put its name away before pod-b's put its own there.
     other = next(t for t, line in pollers["pod-a"].seen if t > begun and line != "leader is pod-a")
-    assert other <= pollers["pod-b"].when("leader is pod-b", begun) + every_ms * MS
+    # (A poller that the host did not let run in time tells nothing.)
+    assert other <= pollers["pod-b"].when("leader is pod-b", begun) + every_ms * MS or \
+        timely.worst_ns(timely.began, boottime_ns()) > LATE_NS
 
     b.kill9()
     a.wait_leader(timeout=20)
-    wait_until(lambda: pollers["pod-a"].last() == "leader is pod-a", 10)
+    wait_until(lambda: pollers["pod-a"].last() == "leader is pod-a", 30)
     assert "problem" in pollers["pod-b"].last()
 
 
