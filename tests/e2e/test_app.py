@@ -45,7 +45,8 @@ def test_a_killed_application_is_replaced_at_once(pair, latency):
         killed = boottime_ns()
         leading.kill9()
         wait_until(lambda p=pod: p.status()["reason"] in ("app-gone", "held-by-other"), 5)
-        assert [e for e in pod.event("state", to="resigning")][-1]["reason"] == "app-gone"
+        ends = wait_until(lambda p=pod: p.event("state", to="resigning"), 5, "it is in the log")
+        assert ends[-1]["reason"] == "app-gone"
         taken, _, when = other.wait_leader(killed, 5)
         assert taken > token
         late = latency.worst_ns(killed, when)
