@@ -3,7 +3,8 @@
 import subprocess
 
 from bench.figures import at_most, median, number, p99, spread
-from bench.stand import (RoundTrips, Watch, end, first_leader, key_end_ns, program, wait_follower)
+from bench.stand import (RoundTrips, Watch, end, expiry_ms, first_leader, late_ms, program,
+                         wait_follower)
 from kit.clock import S, boottime_ns, wait_until
 
 TRIPS = 3
@@ -102,24 +103,26 @@ def takeover(stand):
         others = [s for i, s in enumerate(names) if i != leads]
         for sidecar in others:
             ready(sidecar, TTL_S)
-        late.append(killed(stand, names, leads))
-        leads = late[-1][0]
-    yield from takeover_rows([ms for _, ms in late])
+        leads, ms = killed(stand, names, leads)
+        if ms is not None:
+            late.append(ms)
+    yield from takeover_rows(late)
 
 
 def killed(stand, names, leads):
-    """(who leads next, how many ms after the key's expiry that is heard); the killed one is
-    started again."""
+    """(who leads next, how many ms after the key's expiry that is heard, None: this process was
+    itself too late to ask for the expiry); the killed one is started again."""
     others = [i for i in range(len(names)) if i != leads]
     watches = [Watch(names[i]) for i in others]
+    held = stand.redis.lease()
     names[leads].kill9()
     names[leads].wait()
-    expiry = key_end_ns(stand.redis)
+    expiry = expiry_ms(stand.redis, held)
     which, now = first_leader(watches)
     for watch in watches:
         watch.close()
     names[leads].start()
-    return others[which], (now - expiry) / 1e6
+    return others[which], None if expiry is None else late_ms(now, expiry)
 
 
 def takeover_rows(late):

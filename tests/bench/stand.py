@@ -146,9 +146,16 @@ def real_minus_boot_ns():
     return int(statistics.median(real - (a + b) // 2 for a, real, b in pairs))
 
 
-def key_end_ns(redis, election="a"):
-    """BOOTTIME at which the lease's key expires, by the server's own word."""
-    return redis.cli("PEXPIRETIME", redis.lease_key(election)) * 1_000_000 - real_minus_boot_ns()
+def late_ms(now_ns, expiry):
+    """How long after the key's expiry, by the server's own word, that moment of BOOTTIME was."""
+    return (now_ns + real_minus_boot_ns()) / 1e6 - expiry
+
+
+def expiry_ms(redis, held, election="a"):
+    """When the key of the lease `held` expires, in ms of CLOCK_REALTIME; None: it has, or is
+    another's now."""
+    ends = redis.cli("PEXPIRETIME", redis.lease_key(election))
+    return ends if ends > 0 and redis.lease(election) == held else None
 
 
 class RoundTrips:
@@ -184,4 +191,4 @@ def cpu_ns(pid):
 
 
 __all__ = ["Stand", "Watch", "RoundTrips", "clean_env", "cpu_ns", "end", "first_leader",
-           "key_end_ns", "lines_of", "need", "program", "wait_follower"]
+           "expiry_ms", "late_ms", "lines_of", "need", "program", "wait_follower"]
