@@ -17,7 +17,9 @@ POSTGRES_POLL_MS = 250
 def rounds_of(stand, store, count):
     """From the kill until the other one's reader hears leader, in ms."""
     options = ("--mode", "efficiency", "--ttl", "2s")
-    leads, follows = (stand.sidecar(*options, store=store) for _ in range(2))
+    leads = stand.sidecar(*options, store=store)
+    leads.wait_leader(30)
+    follows = stand.sidecar(*options, store=store)
     took, chance = [], random.Random(1)
     for _ in range(count):
         leads.wait_leader(30)
