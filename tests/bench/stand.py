@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from bench.figures import Skipped
-from kit.clock import boottime_ns, wait_until
+from kit.clock import S, boottime_ns, wait_until
 from kit.redis_server import Redis
 from kit.sidecar import BIN, Sidecar, clean_env
 
@@ -181,6 +181,18 @@ def wait_follower(sidecar, timeout=20):
                poll=0.002)
 
 
+def settled(sidecars, up_s=0, timeout=60):
+    """Who of them leads, when all others follow and each has been up for so long. On a busy machine
+    leadership may have moved on since it was heard of."""
+    def look():
+        states = [s.state() for s in sidecars]
+        now = boottime_ns()
+        calm = sorted(states) == sorted(["leader"] + ["follower"] * (len(states) - 1))
+        old = all(now - s.started_ns > up_s * S for s in sidecars)
+        return [states.index("leader")] if calm and old else None
+    return wait_until(look, timeout, "one leads, the others follow", poll=0.002)[0]
+
+
 def cpu_ns(pid):
     """Processor time of all its threads, as the scheduler counts it."""
     total = 0
@@ -191,4 +203,5 @@ def cpu_ns(pid):
 
 
 __all__ = ["Stand", "Watch", "RoundTrips", "clean_env", "cpu_ns", "end", "first_leader",
-           "expiry_ms", "late_ms", "lines_of", "need", "program", "wait_follower"]
+           "expiry_ms", "late_ms", "lines_of", "need", "program", "settled",
+           "wait_follower"]
