@@ -3,8 +3,9 @@
 import subprocess
 
 from bench.figures import at_most, median, number, p99, spread
-from bench.stand import (RoundTrips, Watch, end, first_leader, key_end_ns, program, wait_follower)
-from kit.clock import S, boottime_ns, wait_until
+from bench.stand import (RoundTrips, Watch, end, expiry_ms, first_leader, late_ms, program, settled,
+                         wait_follower)
+from kit.clock import boottime_ns
 
 TRIPS = 3
 TTL_S = 0.3
@@ -85,41 +86,30 @@ def changes_rows(handovers, crashes, pings):
                       of(crashes) / of(handovers), 1.5)
 
 
-def ready(sidecar, ttl_s):
-    """Up for long enough to vouch for the server's clock."""
-    wait_follower(sidecar)
-    since = sidecar.started_ns
-    wait_until(lambda: boottime_ns() - since > 2 * ttl_s * S, 30, "it was up for two ttl")
-
-
 def takeover(stand):
     """Three stand ready whenever the leader is killed, so that a new one is never waited for."""
     names = [stand.sidecar("--ttl", "300ms") for _ in range(4)]
-    watches = [Watch(s) for s in names]
-    leads, _ = first_leader(watches)
     late = []
     for _ in range(stand.rounds(200, 15)):
-        others = [s for i, s in enumerate(names) if i != leads]
-        for sidecar in others:
-            ready(sidecar, TTL_S)
-        late.append(killed(stand, names, leads))
-        leads = late[-1][0]
-    yield from takeover_rows([ms for _, ms in late])
+        # Up for two ttl they can vouch for the server's clock.
+        ms = killed(stand, names, settled(names, 2 * TTL_S))
+        late += [] if ms is None else [ms]
+    yield from takeover_rows(late)
 
 
 def killed(stand, names, leads):
-    """(who leads next, how many ms after the key's expiry that is heard); the killed one is
-    started again."""
-    others = [i for i in range(len(names)) if i != leads]
-    watches = [Watch(names[i]) for i in others]
+    """How many ms after the key's expiry another is heard to lead, None: this process was itself
+    too late to ask for the expiry. The killed one is started again."""
+    watches = [Watch(s) for i, s in enumerate(names) if i != leads]
+    held = stand.redis.lease()
     names[leads].kill9()
     names[leads].wait()
-    expiry = key_end_ns(stand.redis)
-    which, now = first_leader(watches)
+    expiry = expiry_ms(stand.redis, held)
+    _, now = first_leader(watches)
     for watch in watches:
         watch.close()
     names[leads].start()
-    return others[which], (now - expiry) / 1e6
+    return None if expiry is None else late_ms(now, expiry)
 
 
 def takeover_rows(late):

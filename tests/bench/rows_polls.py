@@ -4,7 +4,7 @@ import random
 import time
 
 from bench.figures import Skipped, at_most, number, p99, spread
-from bench.stand import Watch, wait_follower
+from bench.stand import Watch, settled
 from kit.clock import boottime_ns
 from kit.postgres_server import Postgres, postgres_bin
 
@@ -17,20 +17,18 @@ POSTGRES_POLL_MS = 250
 def rounds_of(stand, store, count):
     """From the kill until the other one's reader hears leader, in ms."""
     options = ("--mode", "efficiency", "--ttl", "2s")
-    leads, follows = (stand.sidecar(*options, store=store) for _ in range(2))
+    both = [stand.sidecar(*options, store=store) for _ in range(2)]
     took, chance = [], random.Random(1)
     for _ in range(count):
-        leads.wait_leader(30)
-        wait_follower(follows)
-        watch = Watch(follows)
+        leads = settled(both)
+        watch = Watch(both[1 - leads])
         time.sleep(chance.random() * POSTGRES_POLL_MS / 1000)  # at no certain moment of its poll
         begun = boottime_ns()
-        leads.kill9()
+        both[leads].kill9()
         took.append((watch.wait_leader() - begun) / 1e6)
         watch.close()
-        leads.wait()
-        leads.start()
-        leads, follows = follows, leads
+        both[leads].wait()
+        both[leads].start()
     return took
 
 

@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from bench.figures import Skipped
-from kit.clock import boottime_ns, wait_until
+from kit.clock import S, boottime_ns, wait_until
 from kit.redis_server import Redis
 from kit.sidecar import BIN, Sidecar, clean_env
 
@@ -146,9 +146,16 @@ def real_minus_boot_ns():
     return int(statistics.median(real - (a + b) // 2 for a, real, b in pairs))
 
 
-def key_end_ns(redis, election="a"):
-    """BOOTTIME at which the lease's key expires, by the server's own word."""
-    return redis.cli("PEXPIRETIME", redis.lease_key(election)) * 1_000_000 - real_minus_boot_ns()
+def late_ms(now_ns, expiry):
+    """How long after the key's expiry, by the server's own word, that moment of BOOTTIME was."""
+    return (now_ns + real_minus_boot_ns()) / 1e6 - expiry
+
+
+def expiry_ms(redis, held, election="a"):
+    """When the key of the lease `held` expires, in ms of CLOCK_REALTIME; None: it has, or is
+    another's now."""
+    ends = redis.cli("PEXPIRETIME", redis.lease_key(election))
+    return ends if ends > 0 and redis.lease(election) == held else None
 
 
 class RoundTrips:
@@ -174,6 +181,18 @@ def wait_follower(sidecar, timeout=20):
                poll=0.002)
 
 
+def settled(sidecars, up_s=0, timeout=60):
+    """Who of them leads, when all others follow and each has been up for so long. On a busy machine
+    leadership may have moved on since it was heard of."""
+    def look():
+        states = [s.state() for s in sidecars]
+        now = boottime_ns()
+        calm = sorted(states) == sorted(["leader"] + ["follower"] * (len(states) - 1))
+        old = all(now - s.started_ns > up_s * S for s in sidecars)
+        return [states.index("leader")] if calm and old else None
+    return wait_until(look, timeout, "one leads, the others follow", poll=0.002)[0]
+
+
 def cpu_ns(pid):
     """Processor time of all its threads, as the scheduler counts it."""
     total = 0
@@ -184,4 +203,5 @@ def cpu_ns(pid):
 
 
 __all__ = ["Stand", "Watch", "RoundTrips", "clean_env", "cpu_ns", "end", "first_leader",
-           "key_end_ns", "lines_of", "need", "program", "wait_follower"]
+           "expiry_ms", "late_ms", "lines_of", "need", "program", "settled",
+           "wait_follower"]
