@@ -1,5 +1,7 @@
 #include "cli/children.h"
 
+#include "cli/cli.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +44,7 @@ static void become(char *const *command, const struct exec_lease *lease, const s
     }
     (void)execvp(command[0], command);
     int why = errno;
-    (void)fprintf(stderr, "gavel exec: %s: %s\n", command[0], strerror(why));
+    (void)fprintf(stderr, "%s exec: %s: %s\n", cli_program(), command[0], strerror(why));
     _exit(why == ENOENT ? 127 : 126);
 }
 

@@ -23,14 +23,14 @@ struct supervisor {
     struct exec_guard guard;
     int ended; /* signalfd: a process has */
 
-    struct client client;       /* open while its fd is not -1, connected or not */
-    bool connected;             /* it is listened to */
-    bool clock_blamed;          /* it was said that the clock is another's */
-    bool answered;              /* "ok" has come: attached */
-    int64_t reconnect_ns;       /* when to try again */
-    int64_t give_up_ns;         /* without ever having been attached */
-    enum client_result failure; /* why there is no sidecar yet */
-    int64_t beat_every_ns;      /* 0: none is wanted */
+    struct client client;  /* open while its fd is not -1, connected or not */
+    bool connected;        /* it is listened to */
+    bool clock_blamed;     /* it was said that the clock is another's */
+    bool answered;         /* "ok" has come: attached */
+    int64_t reconnect_ns;  /* when to try again */
+    int64_t give_up_ns;    /* without ever having been attached */
+    char failure[128];     /* why there is no sidecar yet */
+    int64_t beat_every_ns; /* 0: none is wanted */
     int64_t beat_ns;
 
     struct children children;

@@ -125,6 +125,14 @@ bool exec_listen(struct supervisor *supervisor, int *status) {
     return true;
 }
 
+/* In words at once: it is told much later, when errno is about something else. */
+static void note_failure(struct supervisor *supervisor, enum client_result result) {
+    bool absent = result == CLIENT_ABSENT;
+    (void)snprintf(supervisor->failure, sizeof supervisor->failure, "%s%s%s",
+                   absent ? "no sidecar: " : "", client_result_text(result),
+                   absent ? "; is it running? --socket says where" : "");
+}
+
 /* False: no command can be run by what this sidecar says. */
 static bool attach(struct supervisor *supervisor, int *status) {
     if (!exec_clock_is_shared(supervisor->client.fd)) {
@@ -140,8 +148,8 @@ static bool attach(struct supervisor *supervisor, int *status) {
         return true;
     }
     supervisor->connected = true;
-    supervisor->failure = CLIENT_TIMEOUT; /* unless it answers */
-    supervisor->lease.token = 0;          /* what was told on another connection ended with it */
+    note_failure(supervisor, CLIENT_TIMEOUT); /* unless it answers */
+    supervisor->lease.token = 0; /* what was told on another connection ended with it */
     exec_say(supervisor, "attach", supervisor->arguments->name);
     return true;
 }
@@ -150,7 +158,7 @@ bool exec_connect(struct supervisor *supervisor, int *status) {
     int64_t now_ns = client_now_ns();
     hang_up(supervisor);
     if (now_ns >= supervisor->give_up_ns) {
-        exec_complain(supervisor->arguments->socket, client_result_text(supervisor->failure));
+        exec_complain(supervisor->arguments->socket, supervisor->failure);
         *status = EXIT_GAVEL;
         return false;
     }
@@ -159,9 +167,13 @@ bool exec_connect(struct supervisor *supervisor, int *status) {
         return true;
     }
     supervisor->reconnect_ns = now_ns + RECONNECT_NS;
-    supervisor->failure =
+    enum client_result result =
         client_connect(&supervisor->client, supervisor->arguments->socket, now_ns + RECONNECT_NS);
-    return supervisor->failure != CLIENT_OK || attach(supervisor, status);
+    if (result != CLIENT_OK) {
+        note_failure(supervisor, result);
+        return true;
+    }
+    return attach(supervisor, status);
 }
 
 void exec_beat(struct supervisor *supervisor) {
