@@ -4,7 +4,7 @@ of its own."""
 
 import os
 import signal
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -21,21 +21,11 @@ STABLE = ("--ttl", "30s", "--mode", "efficiency", "--valid-for", "5s")
 @pytest.fixture(scope="session", autouse=True)
 def built():
     """Go and Java are compiled at the same time."""
-    failures = []
-
-    def make(build):
-        try:
-            build()
-        except AssertionError as e:
-            failures.append(e)
-    threads = [threading.Thread(target=make, args=(build,)) for name, build in
-               (("go", build_go), ("java", build_java)) if name in LANGUAGES]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
+    with ThreadPoolExecutor() as pool:
+        builds = [pool.submit(build) for name, build in (("go", build_go), ("java", build_java))
+                  if name in LANGUAGES]
+    for build in builds:
+        build.result()
 
 
 @pytest.fixture
@@ -195,11 +185,9 @@ def test_changes_and_the_attachment_live_through_a_restart(pods, program):
         wait_until(lambda p=one: p.ask("token") == str(after), 10, f"{language} leads again")
         assert [w[1] for w in one.all("change")] == ["true", "false", "true"], language
     # A resignation is told to the one that is attached.
-    resigning = [threading.Thread(target=leader.ask, args=("resign " + x, 60)) for x in attached]
-    for thread in resigning:
-        thread.start()
-    for thread in resigning:
-        thread.join()
+    with ThreadPoolExecutor(len(attached)) as pool:
+        answers = list(pool.map(lambda x: leader.ask("resign " + x, 60), attached))
+    assert answers == ["ok"] * len(attached)
     for language in attached:
         assert leader.event("application", election=language, what="attached"), language
         revoked = programs[language].wait_for("revoked")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -114,24 +115,16 @@ def test_no_stale_write_is_accepted_after_a_pause(start, closing, folder, places
     pods = [start(f"pod-{x}", "--ttl", "300ms", "--mode", "efficiency", "--valid-for", "60ms",
                   store=store, elections=tuple(FENCES), http="off", health="off") for x in "ab"]
     writers = {name: [closing(Writer(name, places[name], pod)) for pod in pods] for name in FENCES}
-    found, failures = {}, []
 
     def rounds(name):
         pair = writers[name]
         fence = FENCES[name](places[name])
         current = getattr(fence, "current", None)
-        try:
-            results = [one_round(n, pair[n % 2], pair[1 - n % 2], current) for n in range(ROUNDS[name])]
-            found[name] = sum(r[0] for r in results), sum(r[1] for r in results)
-        except AssertionError as e:
-            failures.append(AssertionError(f"{name}: {e}"))
-    threads = [threading.Thread(target=rounds, args=(name,)) for name in FENCES]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
+        results = [one_round(n, pair[n % 2], pair[1 - n % 2], current) for n in range(ROUNDS[name])]
+        return sum(r[0] for r in results), sum(r[1] for r in results)
+    with ThreadPoolExecutor(len(FENCES)) as pool:
+        running = {name: pool.submit(rounds, name) for name in FENCES}
+    found = {name: future.result() for name, future in running.items()}
     assert found == {name: (0, ROUNDS[name]) for name in FENCES}
     # Each effect was taken once with a key, and twice without.
     sent = ROUNDS["idempotent"]
