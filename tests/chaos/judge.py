@@ -92,22 +92,23 @@ class Judge:
         self._ended.setdefault((replica, life), []).append(at)
 
     def contradiction(self, replica, at, text):
-        self._direct.append(Violation("contradiction", at, f"{replica}: {text}"))
+        self.direct("contradiction", at, f"{replica}: {text}")
+
+    def direct(self, kind, at, text):
+        """What is wrong by itself."""
+        if sum(v.kind == kind for v in self._direct) < TOLD:
+            self._direct.append(Violation(kind, at, text))
 
     def accepted_next(self, replica, token, at):
         """The next write in the order in which the resource took them; `at`: read there."""
         self.accepted += 1
         if token < self._highest:
-            self._tell("stale write", at, f"the resource took {token} of {replica} after "
-                                          f"{self._highest}")
+            self.direct("stale write", at, f"the resource took {token} of {replica} after "
+                                           f"{self._highest}")
         self._highest = max(self._highest, token)
         other = self._writers.setdefault(token, replica)
         if other != replica:
-            self._tell("shared token", at, f"{other} and {replica} wrote under {token}")
-
-    def _tell(self, kind, at, text):
-        if sum(v.kind == kind for v in self._direct) < TOLD:
-            self._direct.append(Violation(kind, at, text))
+            self.direct("shared token", at, f"{other} and {replica} wrote under {token}")
 
     def excuse(self, start, end):
         """Two masters answered: no client can exclude two leaders then. Tokens still differ."""

@@ -1,30 +1,17 @@
 """PostgreSQL with a streaming standby: failover, and what is said of it."""
 
-import subprocess
-
 import pytest
 
 from e2e.cases import told
 from kit.clock import S, boottime_ns, wait_until
-from kit.postgres_server import Postgres, ordinary_user, postgres_bin
+from kit.postgres_server import Postgres, standby_of
 
 
 @pytest.fixture
 def pair(folder, closing):
     primary = closing(Postgres(folder + "/pg", ["wal_keep_size=64MB"]))
-    standby_folder = folder + "/sb"
-    subprocess.run(["install", "-d", "-m", "0700", *(["-o", "nobody"] if ordinary_user() else []),
-                    standby_folder], check=True)
-    subprocess.run([postgres_bin() + "/pg_basebackup", "-h", "127.0.0.1", "-p", str(primary.port),
-                    "-U", "super", "-D", standby_folder + "/data", "-R", "-X", "stream", "-c",
-                    "fast", "-d", "application_name=s1"], check=True, cwd="/", **ordinary_user())
-    standby = closing(Postgres(standby_folder, data=standby_folder + "/data"))
+    standby = closing(standby_of(primary, folder + "/sb"))
     return primary, standby
-
-
-def promote(standby):
-    standby.sql("SELECT pg_promote()")
-    wait_until(lambda: standby.sql("SELECT pg_is_in_recovery()") == "f", 20)
 
 
 def test_a_standby_is_never_led_on(start, pair):
@@ -65,7 +52,7 @@ def test_tokens_grow_over_a_failover_that_lost_the_last_grant(start, pair):
     pod.start()
     last = pod.wait_leader(60)
     primary.stop("immediate")
-    promote(standby)
+    standby.promote()
     other = start("pod-b", "--ttl", "1s", store=standby.url)
     since = boottime_ns()
     check = other.wait_leader(60)
@@ -127,7 +114,7 @@ def test_probes_that_write_stop_a_primary_that_is_cut_off(start, sample, pair):
     standby.sql("ALTER SYSTEM SET primary_conninfo = ''")
     standby.sql("SELECT pg_reload_conf()")
     wait_until(lambda: primary.sql("SELECT count(*) FROM pg_stat_replication") == "0", 10)
-    promote(standby)
+    standby.promote()
     new = sampler.wait_for_leader(boottime_ns(), besides=("pod-a",), timeout=30)
     assert new.token > old.token and not pod.leads()
     sampler.stop()

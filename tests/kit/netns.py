@@ -43,15 +43,20 @@ class Network:
         """What a command is started with to run in it."""
         return ["ip", "netns", "exec", self.name]
 
-    def swallow(self):
-        """Every frame goes to a station that is not there."""
+    def swallow(self, ways=("in", "out")):
+        """Every frame goes to a station that is not there: what is sent to the process, what it
+        sends, or both."""
         nobody = ("lladdr", "02:00:00:00:00:99", "nud", "permanent")
-        _ip("neigh", "replace", self.there, *nobody, "dev", self.link)
-        _ip("-n", self.name, "neigh", "replace", self.here, *nobody, "dev", self.inner)
+        if "in" in ways:
+            _ip("neigh", "replace", self.there, *nobody, "dev", self.link)
+        if "out" in ways:
+            _ip("-n", self.name, "neigh", "replace", self.here, *nobody, "dev", self.inner)
 
-    def mend(self):
-        _ip("neigh", "del", self.there, "dev", self.link)
-        _ip("-n", self.name, "neigh", "del", self.here, "dev", self.inner)
+    def mend(self, ways=("in", "out")):
+        if "in" in ways:
+            _ip("neigh", "del", self.there, "dev", self.link)
+        if "out" in ways:
+            _ip("-n", self.name, "neigh", "del", self.here, "dev", self.inner)
 
     def close(self):
         for words in (("link", "del", self.link), ("netns", "del", self.name)):

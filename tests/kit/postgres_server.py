@@ -129,6 +129,11 @@ class Postgres:
     def end_backend(self, pid):
         self.sql(f"SELECT pg_terminate_backend({pid})")
 
+    def promote(self):
+        """A standby becomes a primary."""
+        self.sql("SELECT pg_promote()")
+        wait_until(lambda: self.sql("SELECT pg_is_in_recovery()") == "f", 20)
+
     def children(self):
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children",
                   encoding="ascii") as f:
@@ -159,6 +164,16 @@ class Postgres:
         if self.process.poll() is None:
             self.thaw()
         self.stop("immediate")
+
+
+def standby_of(primary, folder, name="s1"):
+    """A streaming standby of that server, made by pg_basebackup."""
+    owner = ["-o", "nobody"] if ordinary_user() else []
+    subprocess.run(["install", "-d", "-m", "0700", *owner, folder], check=True)
+    subprocess.run([postgres_bin() + "/pg_basebackup", "-h", "127.0.0.1", "-p", str(primary.port),
+                    "-U", "super", "-D", folder + "/data", "-R", "-X", "stream", "-c", "fast",
+                    "-d", f"application_name={name}"], check=True, cwd="/", **ordinary_user())
+    return Postgres(folder, data=folder + "/data")
 
 
 class Session:

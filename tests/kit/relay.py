@@ -2,6 +2,7 @@
 reply, switches the server."""
 
 import collections
+import random
 import selectors
 import socket
 import threading
@@ -29,14 +30,22 @@ class _Pair:
 
 
 class Relay:
-    def __init__(self, backend_port):
+    def __init__(self, backend_port, host="127.0.0.1", port=0, device=None):
+        """`device`: serves who comes by that link alone, so that each link can have a relay of its
+        own at one address. For root."""
         self.backend_port = backend_port
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self._listener = socket.socket()
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if device:
+            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+        self._listener.bind((host, port))
+        self._listener.listen(64)
         self.port = self._listener.getsockname()[1]
         self._lock = threading.Lock()
         self._pairs = set()
         self._closing = False
-        self._frozen = False
+        self._frozen = set()  # directions
+        self._lost_of_100 = 0
         self._delay_ns = {REQUEST: 0, REPLY: 0}
         self._before_reply = None
         self._to_hold = None
@@ -50,9 +59,13 @@ class Relay:
     def url(self):
         return f"redis://127.0.0.1:{self.port}"
 
-    def freeze(self):
-        """Nothing passes in either direction, connections stay."""
-        self._frozen = True
+    def freeze(self, directions=(REQUEST, REPLY)):
+        """Nothing passes in these directions, connections stay."""
+        self._frozen = set(directions)
+
+    def lose(self, percent):
+        """From now on so many of what comes in, on either way, are lost with their connection."""
+        self._lost_of_100 = percent
 
     def freeze_connections(self):
         """The same for the connections that there are now; new ones pass."""
@@ -73,7 +86,7 @@ class Relay:
             self.holding = 0
             for pair in self._pairs:
                 pair.held = False
-        self._frozen = False
+        self._frozen = set()
 
     def delay(self, request_ms=0, reply_ms=0):
         """From now on what comes in passes that much later."""
@@ -170,9 +183,12 @@ class Relay:
     def _give(self, pair, direction, to):
         """Passes on what is due. False: the connection is over."""
         waiting = pair.waiting[direction]
-        while waiting and not self._frozen and not pair.held and waiting[0][0] <= boottime_ns():
+        while waiting and direction not in self._frozen and not pair.held \
+                and waiting[0][0] <= boottime_ns():
             _, data = waiting.popleft()
             if not data or (direction == REPLY and self._drops()):
+                return False
+            if self._lost_of_100 and random.randrange(100) < self._lost_of_100:
                 return False
             to.sendall(data)
         return True

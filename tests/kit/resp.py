@@ -8,8 +8,14 @@ class RespError(Exception):
 
 
 class Resp:
-    def __init__(self, port, host="127.0.0.1", timeout=5.0):
-        self._socket = socket.create_connection((host, port), timeout=timeout)
+    def __init__(self, port=None, host="127.0.0.1", timeout=5.0, path=None):
+        """`path`: by its Unix socket."""
+        if path is None:
+            self._socket = socket.create_connection((host, port), timeout=timeout)
+        else:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._socket.settimeout(timeout)
+            self._socket.connect(path)
         self._file = self._socket.makefile("rb")
 
     def close(self):

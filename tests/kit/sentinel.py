@@ -12,8 +12,9 @@ MASTER = "mymaster"
 class Sentinel(Redis):
     """One redis-sentinel, which is redis-server under another name. It rewrites its own file."""
 
-    def __init__(self, folder, watched_port, quorum=1, lines=()):
+    def __init__(self, folder, watched_port, quorum=1, lines=(), host="127.0.0.1"):
         self.watched_port = watched_port
+        self.host = host
         self.quorum = quorum
         self.lines = lines
         super().__init__(folder)
@@ -21,8 +22,9 @@ class Sentinel(Redis):
     def _write(self, path):
         with open(path, "w") as f:
             f.write("\n".join([
-                f"port {self.port}", "bind 127.0.0.1", f"dir {self.folder}",
-                f"sentinel monitor {MASTER} 127.0.0.1 {self.watched_port} {self.quorum}",
+                f"port {self.port}", "bind " + " ".join(sorted({"127.0.0.1", self.host})),
+                f"dir {self.folder}",
+                f"sentinel monitor {MASTER} {self.host} {self.watched_port} {self.quorum}",
                 f"sentinel down-after-milliseconds {MASTER} 1000",
                 f"sentinel failover-timeout {MASTER} 3000", *self.lines, ""]))
 
@@ -47,7 +49,9 @@ class Watched:
 
     env = {"GAVEL_STORE_USER": "gavel", "GAVEL_STORE_PASSWORD": "gp"}
 
-    def __init__(self, folder, replicas=2, sentinels=3):
+    def __init__(self, folder, replicas=2, sentinels=3, host="127.0.0.1", lines=()):
+        """`host`: the address by which all know each other; `lines` for each Sentinel's file."""
+        self.host = host
         self.servers = []
         self.sentinels = []
         try:
@@ -56,7 +60,8 @@ class Watched:
             for i in range(sentinels):
                 self.sentinels.append(Sentinel(
                     f"{folder}/sentinel-{i}", self.servers[0].port, sentinels // 2 + 1,
-                    [f"sentinel auth-user {MASTER} sentinel", f"sentinel auth-pass {MASTER} sp"]))
+                    [f"sentinel auth-user {MASTER} sentinel", f"sentinel auth-pass {MASTER} sp",
+                     *lines], host))
             wait_until(lambda: all(self._knows_all(s) for s in self.sentinels), 20,
                        "the Sentinels know each other and the replicas")
         except BaseException:
@@ -66,8 +71,10 @@ class Watched:
     def _add_server(self, folder):
         options = ["--repl-diskless-sync-delay", "0", "--masteruser", "replica",
                    "--masterauth", "rp"]
+        if self.host != "127.0.0.1":
+            options += ["--bind", f"127.0.0.1 {self.host}", "--protected-mode", "no"]
         if self.servers:
-            options += ["--replicaof", f"127.0.0.1 {self.servers[0].port}"]
+            options += ["--replicaof", f"{self.host} {self.servers[0].port}"]
         server = Redis(folder, options)
         self.servers.append(server)
         for user, password in (("replica", "rp"), ("sentinel", "sp"), ("gavel", "gp")):
@@ -84,7 +91,7 @@ class Watched:
 
     @property
     def url(self):
-        hosts = ",".join(f"127.0.0.1:{s.port}" for s in self.sentinels)
+        hosts = ",".join(f"{self.host}:{s.port}" for s in self.sentinels)
         return f"redis+sentinel://{hosts}/{MASTER}"
 
     def server(self, port):

@@ -1,0 +1,84 @@
+"""A pod: one sidecar, its application, the clock that both see, and their way to the servers."""
+
+import os
+import subprocess
+
+from chaos.story import Application
+from kit.clockshim import ClockShim
+from kit.netns import Network, can_make_networks
+from kit.ports import free_port
+from kit.relay import Relay
+from kit.sidecar import Sidecar
+
+# Where pods that have a network of their own find the servers: an address of this host.
+COMMON = "10.250.0.1"
+
+
+def has_networks():
+    """Networks of one's own are made in a private one alone: chaos.private has seen to that."""
+    return os.environ.get("GAVEL_CHAOS_PRIVATE") == "1" and can_make_networks()
+
+
+def make_common_address():
+    subprocess.run(["ip", "addr", "add", COMMON + "/32", "dev", "lo"], check=True)
+
+
+class Pod:
+    def __init__(self, stand, number, options, spec):
+        self.stand, self.number, self.spec = stand, number, spec
+        self.name = "pod-" + "abcdefgh"[number]
+        self.folder = f"{stand.folder}/{self.name}"
+        os.mkdir(self.folder)
+        self.network = None
+        if stand.networks:
+            self.network = Network()
+            subprocess.run(["ip", "-n", self.network.name, "route", "add", "default", "via",
+                            self.network.here], check=True)
+        self.shim = ClockShim(stand.folder)
+        self.relays = {}
+        self.life = 0
+        self.app = self.sidecar = None
+        self.http = 4040 if self.network else free_port()
+        stand.join(self)
+        self.options = options
+        self.sidecar = Sidecar(
+            self.folder, stand.url(self), self.name, options=options, http=f"localhost:{self.http}",
+            health="off", env={**stand.env(), **self.shim.env}, prefix=self.prefix)
+        self.start_app()
+
+    @property
+    def prefix(self):
+        return self.network.prefix if self.network else []
+
+    @property
+    def device(self):
+        return self.network.link if self.network else None
+
+    def relay(self, name, backend_port, port=0):
+        """This pod's own way to that server."""
+        relay = Relay(backend_port, COMMON if self.network else "127.0.0.1", port, self.device)
+        self.relays[name] = relay
+        return relay
+
+    def start_app(self):
+        spec = {**self.spec, "replica": self.name, "socket": self.sidecar.socket_path,
+                "http": self.http, "page": self.sidecar.page_path(),
+                "seed": f"{self.spec['seed']}/{self.name}/{self.life}"}
+        self.app = Application(self.stand.story, self.name, self.life, spec, self.prefix,
+                               self.shim.env)
+        self.life += 1
+
+    def start_sidecar(self):
+        self.sidecar.start()
+
+    def close(self):
+        if self.app:
+            self.app.close()
+        for relay in self.relays.values():
+            relay.close()
+        try:
+            if self.sidecar:
+                self.sidecar.close()
+        finally:
+            if self.network:
+                self.network.close()

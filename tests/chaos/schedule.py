@@ -1,0 +1,156 @@
+"""Which faults come when: rounds, drawn from a seed; after each round all has to be well again."""
+
+import dataclasses
+import random
+import threading
+import time
+import traceback
+
+from chaos.faults import of_store
+from kit.clock import MS, S, boottime_ns, wait_until
+
+OF_STORES = ("server", "disk", "sentinel")
+LATE_S = 30  # so much longer than it should take at most may pass until one leads again
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    at: float        # seconds from the start of the round
+    kind: object
+    pod: int         # which; -1: the one that leads then
+    seconds: float
+    seed: str
+
+
+def plan(seed, number, store, root, length, ttl_s, pods):
+    """The faults of one round: from the seed and the round's number alone."""
+    rng = random.Random(f"{seed}/round {number}")
+    world = rng.choice(("clock", "amnesia"))
+    kinds = [k for k in of_store(store, root) if k.world in ("", world)]
+    planned = []
+    for i in range(max(2, round(length * rng.choice((0.7, 1.2, 2.0))))):
+        at = rng.uniform(0, length * 0.8)
+        seconds = ttl_s * 10 ** rng.uniform(-0.8, 0.5)
+        planned.append(Planned(at, rng.choices(kinds, [k.weight for k in kinds])[0],
+                               rng.choice((-1, -1, *range(pods))),
+                               max(0.05, min(seconds, length - at)), f"{seed}/{number}/{i}"))
+    return world, sorted(planned, key=lambda p: p.at)
+
+
+class Act:
+    """One fault under way, as it sees the world."""
+
+    def __init__(self, rounds, planned, pod, server):
+        self.stand, self.rounds = rounds.stand, rounds
+        self.pod, self.server = pod, server
+        self.seconds = planned.seconds
+        self.rng = random.Random(planned.seed)
+
+    def wait(self, seconds):
+        self.rounds.stopping.wait(seconds)
+
+    def over(self):
+        return self.rounds.stopping.is_set()
+
+    def wrong(self, kind, text):
+        self.rounds.story.tell("violation", kind, boottime_ns(), text)
+
+
+class Rounds:
+    def __init__(self, stand, pods, story, store, seed, latency):
+        self.stand, self.pods, self.story = stand, pods, story
+        self.store, self.seed, self.latency = store, seed, latency
+        self.stopping = threading.Event()
+        self.failures = []      # of the harness
+        self.healed_s = []
+        self.skipped = 0        # whom they would have struck was being struck already
+        self._busy = set()
+        self._lock = threading.Lock()
+        self._behind_until = 0  # a server's clock is not behind its tokens any more
+
+    def run_round(self, number, length):
+        """False: it makes no sense to go on."""
+        world, planned = plan(self.seed, number, self.store, self.stand.networks, length,
+                              self.stand.ttl_ms / 1000, len(self.pods))
+        if world == "amnesia":
+            self.stopping.wait(max(0, self._behind_until - boottime_ns()) / S)
+        began = boottime_ns()
+        threads = []
+        for p in planned:
+            self.stopping.wait(max(0, began + p.at * S - boottime_ns()) / S)
+            if self.stopping.is_set():
+                break
+            threads.append(threading.Thread(target=self._strike, args=(p,), daemon=True))
+            threads[-1].start()
+        for thread in threads:
+            thread.join()
+        if world == "clock":
+            self._behind_until = boottime_ns() + 4 * S
+        return not self.failures and self._heal()
+
+    def _strike(self, p):
+        pod = self._choose(p)
+        count = len(self.stand.targets())
+        number = random.Random(p.seed + "/server").randrange(count) if count else 0
+        if p.kind.on not in OF_STORES:
+            whom = pod.name
+        else:
+            whom = f"{p.kind.on} {number}" if self.stand.independent else p.kind.on
+        key = p.kind.on, whom
+        with self._lock:
+            if key in self._busy:
+                self.skipped += 1
+                return
+            self._busy.add(key)
+        start = boottime_ns()
+        try:
+            p.kind.act(Act(self, p, pod, self.stand.targets()[number] if count else None))
+        except BaseException:
+            self.failures.append(f"{p.kind.name}: {traceback.format_exc()}")
+        finally:
+            with self._lock:
+                self._busy.discard(key)
+            self.story.tell("fault", p.kind.name, whom, start, boottime_ns())
+
+    def _choose(self, p):
+        if p.pod >= 0:
+            return self.pods[p.pod]
+        leader = self.story.leader()
+        if leader and boottime_ns() - leader[1] < 2 * self.stand.ttl_ms * MS:
+            return next(pod for pod in self.pods if pod.name == leader[0])
+        return self.pods[0]
+
+    def bound_s(self):
+        """How long it takes at most on a quiet host until one leads: the old lease runs out, a new
+        grant waits; who has stood down stands back for as long; connections, and restarts."""
+        return 4 * self.stand.ttl_ms / 1000 + 4
+
+    def _heal(self):
+        self.stand.calm()
+        at = boottime_ns()
+        until = at + int((self.bound_s() + LATE_S) * S)
+        led = None
+        while led is None and not self.stopping.is_set():
+            for pod in self.pods:
+                if pod.sidecar.process.poll() is not None:
+                    self.story.tell("violation", "ended", boottime_ns(), f"{pod.name} has ended "
+                                    f"with {pod.sidecar.process.poll()}: "
+                                    f"{pod.sidecar.log()[-2000:]}")
+                    return False
+                if pod.app.process.poll() is not None:
+                    self.failures.append(f"the application of {pod.name} has ended")
+                    return False
+            found = self.story.leader(at)
+            led = found and found[1]
+            if led is None and boottime_ns() > until + self.latency.worst_ns(at, boottime_ns()):
+                break
+            time.sleep(0.01)
+        if led is None and self.stopping.is_set():
+            return False
+        self.story.tell("healed", at, led, max(until, led or 0))
+        if led:
+            self.healed_s.append((led - at) / S)
+        return led is not None
+
+    def wait_first(self):
+        wait_until(lambda: self.story.leader(), 60, "one leads before any fault")
