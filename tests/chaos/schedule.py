@@ -28,7 +28,7 @@ def plan(seed, number, store, root, length, ttl_s, pods):
     world = rng.choice(("clock", "amnesia"))
     kinds = [k for k in of_store(store, root) if k.world in ("", world)]
     planned = []
-    for i in range(max(2, round(length * rng.choice((0.7, 1.2, 2.0))))):
+    for i in range(max(2, round(length * rng.choice((1.0, 2.0, 3.5))))):
         at = rng.uniform(0, length * 0.8)
         seconds = ttl_s * 10 ** rng.uniform(-0.8, 0.5)
         planned.append(Planned(at, rng.choices(kinds, [k.weight for k in kinds])[0],
