@@ -15,7 +15,7 @@ from chaos.schedule import Rounds
 from chaos.stands import STANDS
 from chaos.story import Story
 from clients.fences import read_guard
-from kit.clock import S, boottime_ns
+from kit.clock import MS, S, boottime_ns
 from kit.latency import Latency
 from kit.redis_server import Redis
 from kit.resp import Resp
@@ -78,7 +78,7 @@ class Chaos:
         self.folder = tempfile.mkdtemp(prefix="gc-")
         os.chmod(self.folder, 0o755)
         self.story = Story(os.path.join(asked.out, "history.jsonl"))
-        self.latency = Latency()
+        self.latency = Latency(noted_ns=50 * MS)
         self.closing = [self.latency]
         self.pods = []
         self.failed = False

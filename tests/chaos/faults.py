@@ -277,7 +277,8 @@ def _(act):
 
 
 # Disks.
-@kind("disk full", "disk", ("redis", "local"), root=True)
+@kind("disk full", "disk", ("local",), root=True)
+@kind("server's disk full", "server", ("redis",), root=True)
 def _(act):
     path = act.stand.disk + "/filler"
     try:
@@ -302,7 +303,7 @@ def _(act):
 def _(act):
     old = act.stand.master()
     old.kill()
-    act.stand.watched.wait_failover(old)
+    act.stand.watched.wait_failover(old, 120)
     act.wait(act.seconds / 2)
     act.stand.back_as_replica(old)
 

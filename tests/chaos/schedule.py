@@ -142,7 +142,8 @@ class Rounds:
                     return False
             found = self.story.leader(at)
             led = found and found[1]
-            if led is None and boottime_ns() > until + self.latency.worst_ns(at, boottime_ns()):
+            now = boottime_ns()
+            if led is None and now > until and now > until + self.latency.worst_ns(at, now):
                 break
             time.sleep(0.01)
         if led is None and self.stopping.is_set():

@@ -172,7 +172,7 @@ class Sentinels(Stand):
         server.options = kept[:kept.index("--user")] if "--user" in kept else list(kept)
         server.options += users + ["--replicaof", f"{self.host} {master.port}"]
         server.start()
-        wait_until(lambda: "master_link_status:up" in server.cli("INFO", "replication"), 30)
+        wait_until(lambda: "master_link_status:up" in server.cli("INFO", "replication"), 60)
 
     def look(self):
         """Whether two masters answer at the same time, which nobody can help: it is written down."""

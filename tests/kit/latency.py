@@ -10,7 +10,8 @@ NOTED_NS = 5 * MS
 
 
 class Latency:
-    def __init__(self):
+    def __init__(self, noted_ns=NOTED_NS):
+        self._noted_ns = noted_ns
         self._late = []  # (since, until): should have been awake, was not
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -21,7 +22,7 @@ class Latency:
             due = boottime_ns() + int(NAP_S * 1e9)
             time.sleep(NAP_S)
             now = boottime_ns()
-            if now - due > NOTED_NS:
+            if now - due > self._noted_ns:
                 self._late.append((due, now))
 
     def worst_ns(self, start, end):
