@@ -303,14 +303,14 @@ def _(act):
 def _(act):
     old = act.stand.master()
     old.kill()
-    act.stand.watched.wait_failover(old, 120)
+    act.stand.wait_failover(old)
     act.wait(act.seconds / 2)
     act.stand.back_as_replica(old)
 
 
 @kind("replica killed", "server", ("sentinel",))
 def _(act):
-    replica = act.rng.choice(act.stand.watched.replicas())
+    replica = act.rng.choice(act.stand.replicas())
     replica.kill()
     act.wait(act.seconds)
     act.stand.back_as_replica(replica)
@@ -318,7 +318,7 @@ def _(act):
 
 @kind("replica frozen", "server", ("sentinel",))
 def _(act):
-    _stopped(act, act.rng.choice(act.stand.watched.replicas()).process)
+    _stopped(act, act.rng.choice(act.stand.replicas()).process)
 
 
 @kind("sentinel killed", "sentinel", ("sentinel",))

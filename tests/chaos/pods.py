@@ -69,11 +69,19 @@ class Pod:
         self.life += 1
 
     def start_sidecar(self):
+        self.keep_log()
         self.sidecar.start()
+
+    def keep_log(self):
+        """What the sidecar has said so far, beside the report."""
+        with open(os.path.join(self.stand.out, self.name + ".log"), "a", encoding="utf-8") as f:
+            f.write(self.sidecar.log() + "\n")
 
     def close(self):
         if self.app:
             self.app.close()
+        if self.sidecar:
+            self.keep_log()
         for relay in self.relays.values():
             relay.close()
         try:

@@ -36,6 +36,7 @@ def collect(story, rounds, run):
         "healed_within_s": {"median": round(statistics.median(healed), 3),
                             "most": round(healed[-1], 3)} if healed else None,
         "healed_later_than_on_a_quiet_host": sum(h > rounds.bound_s() for h in healed),
+        "healing_not_judged": rounds.unjudged,
         "two_masters": len(story.judge.excuses),
         "excused": story.judge.excused() if story.judge.excuses else 0,
         "host_late_ms": round(rounds.latency.worst_ns(0, 1 << 62) / 1e6, 1),
@@ -61,6 +62,9 @@ def as_text(found, story):
         lines.append("  after the faults of a round one led within "
                      f"{found['healed_within_s']['median']} s (median), "
                      f"{found['healed_within_s']['most']} s (most)")
+    if found["healing_not_judged"]:
+        lines.append(f"  {found['healing_not_judged']} times nobody led for long after a round, on a "
+                     "host too late for the leases: not judged")
     if found["two_masters"]:
         lines.append(f"  two masters answered {found['two_masters']} times, which is not covered: "
                      f"{found['excused']} times two led then")

@@ -63,6 +63,7 @@ class Rounds:
         self.stopping = threading.Event()
         self.failures = []      # of the harness
         self.healed_s = []
+        self.unjudged = 0       # rounds after which nobody led, on a host that was too late
         self.skipped = 0        # whom they would have struck was being struck already
         self._busy = set()
         self._lock = threading.Lock()
@@ -129,6 +130,7 @@ class Rounds:
         self.stand.calm()
         at = boottime_ns()
         until = at + int((self.bound_s() + LATE_S) * S)
+        patience = until + 3 * LATE_S * S  # of a host that is late
         led = None
         while led is None and not self.stopping.is_set():
             for pod in self.pods:
@@ -143,15 +145,24 @@ class Rounds:
             found = self.story.leader(at)
             led = found and found[1]
             now = boottime_ns()
-            if led is None and now > until and now > until + self.latency.worst_ns(at, now):
+            if led is None and now > until and (now > patience or not self._is_late(at, now)):
                 break
             time.sleep(0.01)
         if led is None and self.stopping.is_set():
             return False
-        self.story.tell("healed", at, led, max(until, led or 0))
+        now = boottime_ns()
+        if led is None and self._is_late(at, now):
+            self.unjudged += 1
+            return True
+        self.story.tell("healed", at, led, until if led is None else max(until, led))
         if led:
             self.healed_s.append((led - at) / S)
         return led is not None
+
+    def _is_late(self, start, end):
+        """Whether the host had no time for us, so that leases may run out whatever one does: then
+        it is told, and no more."""
+        return self.latency.worst_ns(start, end) > self.stand.ttl_ms * MS / 10
 
     def wait_first(self):
         wait_until(lambda: self.story.leader(), 60, "one leads before any fault")

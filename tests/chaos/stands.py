@@ -20,8 +20,8 @@ class Stand:
     ttl_ms = 1000
     independent = False
 
-    def __init__(self, folder, story):
-        self.folder, self.story = folder, story
+    def __init__(self, folder, story, out):
+        self.folder, self.story, self.out = folder, story, out
         self.networks = has_networks()
         self.servers = []
         self._mounts = []
@@ -69,8 +69,8 @@ class Stand:
 
 class Local(Stand):
 
-    def __init__(self, folder, story):
-        super().__init__(folder, story)
+    def __init__(self, folder, story, out):
+        super().__init__(folder, story, out)
         self.path = self.small_disk(folder + "/locks", 1)
 
     def url(self, _):
@@ -82,8 +82,8 @@ class Local(Stand):
 
 class OneRedis(Stand):
 
-    def __init__(self, folder, story):
-        super().__init__(folder, story)
+    def __init__(self, folder, story, out):
+        super().__init__(folder, story, out)
         self.shim = ClockShim(folder)
         disk = self.small_disk(folder + "/redis", 24)
         self.servers = [Redis(disk, ["--appendonly", "yes", "--appendfsync", "everysec"],
@@ -111,8 +111,8 @@ class Redlock(Stand):
     independent = True
     count = 5
 
-    def __init__(self, folder, story):
-        super().__init__(folder, story)
+    def __init__(self, folder, story, out):
+        super().__init__(folder, story, out)
         self.shims = [ClockShim(folder) for _ in range(self.count)]
         self.servers = [Redis(f"{folder}/node-{i}", env=shim.env)
                         for i, shim in enumerate(self.shims)]
@@ -143,8 +143,8 @@ class Redlock(Stand):
 class Sentinels(Stand):
     """A killed master is never let in again as a master: two masters are not covered."""
 
-    def __init__(self, folder, story):
-        super().__init__(folder, story)
+    def __init__(self, folder, story, out):
+        super().__init__(folder, story, out)
         self.watched = Watched(folder, host=self.host, lines=[
             "sentinel down-after-milliseconds mymaster 2000"])
         self.servers = self.watched.sentinels + self.watched.servers
@@ -160,8 +160,33 @@ class Sentinels(Stand):
     def targets(self):
         return self.watched.servers
 
+    def _named(self):
+        """The ports of the masters that the Sentinels name, of those that answer."""
+        ports = []
+        for sentinel in self.watched.sentinels:
+            try:
+                with Resp(sentinel.port, timeout=1) as client:
+                    ports.append(int(client.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME",
+                                                 "mymaster")[1]))
+            except (OSError, RespError):
+                pass  # it is being struck itself
+        return ports
+
     def master(self):
-        return self.watched.master()
+        def most():
+            ports = self._named()
+            return max(ports, key=ports.count) if len(ports) > 1 else None
+        return self.watched.server(wait_until(most, 60, "two Sentinels answer"))
+
+    def replicas(self):
+        master = self.master()
+        return [s for s in self.watched.servers if s is not master]
+
+    def wait_failover(self, old):
+        def moved():
+            ports = self._named()
+            return len(ports) > 1 and old.port not in ports
+        wait_until(moved, 120, "the Sentinels name another master")
 
     def back_as_replica(self, server):
         master = self.master()
@@ -193,14 +218,14 @@ class Sentinels(Stand):
             self._single_at = now
 
     def calm(self):
-        wait_until(lambda: self._agree(), 60, "the Sentinels agree on a master that answers")
+        wait_until(self._agree, 60, "the Sentinels agree on a master that answers")
 
     def _agree(self):
+        ports = self._named()
+        if len(ports) < len(self.watched.sentinels) or len(set(ports)) != 1:
+            return False
         try:
-            ports = {s.master_port() for s in self.watched.sentinels}
-            if len(ports) != 1:
-                return False
-            return self.watched.server(ports.pop()).cli("ROLE")[0] == "master"
+            return self.watched.server(ports[0]).cli("ROLE")[0] == "master"
         except (OSError, RespError):
             return False
 
@@ -208,8 +233,8 @@ class Sentinels(Stand):
 class Standby(Stand):
     """PostgreSQL with a streaming standby. A primary that was given up never comes back."""
 
-    def __init__(self, folder, story):
-        super().__init__(folder, story)
+    def __init__(self, folder, story, out):
+        super().__init__(folder, story, out)
         self.made = 0
         self.servers = [Postgres(folder + "/pg-0", ["wal_keep_size=64MB"])]
         self.servers.append(self._new_standby())

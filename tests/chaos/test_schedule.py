@@ -86,6 +86,7 @@ def test_the_picture_and_the_text(told):
              "skipped": ["no root"], "faults": 1, "rounds": 1, "faults_by_kind": {"x": 1},
              "answers": 3, "answers_by_way": {"socket": 3}, "leader_answers": 3, "grants": 3,
              "writes_accepted": 0, "writes_refused": 0, "healed_within_s": None, "two_masters": 0,
+             "healing_not_judged": 0,
              "host_late_ms": 0, "harness_failures": [],
              "violations": [dataclasses.asdict(v) | {"at_s": 70} for v in story.violations()]}
     text = as_text(found, story)

@@ -46,7 +46,7 @@ class _Canvas:
                 y = top + (i + 1) * ROW
                 out.append(f'<text x="4" y="{y + 12}">{_escape(row)}</text>'
                            f'<line x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y + ROW}" y2="{y + ROW}"/>')
-            for second in range(0, int(self.span / S) + 1, 5):
+            for second in range(0, -(-int(self.span) // S), 5):
                 x = LEFT + second * S * WIDTH / self.span
                 out.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top + ROW}" '
                            f'y2="{top + (len(self.rows) + 1) * ROW}"/><text x="{x + 2:.1f}" '
