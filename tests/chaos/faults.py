@@ -27,7 +27,7 @@ class Kind:
     on: str             # whom it strikes: one fault of these at a time
     stores: tuple
     act: typing.Callable
-    root: bool = False  # networks or disks of its own
+    root: tuple = ()    # where it needs networks or disks of its own
     world: str = ""     # "clock" or "amnesia": rounds have one of them
     weight: float = 1.0
 
@@ -43,7 +43,7 @@ def kind(name, on, stores=EVERYWHERE, **more):
 
 
 def of_store(store, root):
-    return [k for k in KINDS.values() if store in k.stores and (root or not k.root)]
+    return [k for k in KINDS.values() if store in k.stores and (root or store not in k.root)]
 
 
 def _stopped(act, process):
@@ -157,17 +157,17 @@ def _cut(act, ways, directions):
                 relay.thaw()
 
 
-@kind("cut off", "link", FAR, weight=2)
+@kind("cut off", "link", FAR, root=("sentinel",), weight=2)
 def _(act):
     _cut(act, ("in", "out"), (REQUEST, REPLY))
 
 
-@kind("cut off, requests only", "link", FAR)
+@kind("cut off, requests only", "link", FAR, root=("sentinel",))
 def _(act):
     _cut(act, ("out",), (REQUEST,))
 
 
-@kind("cut off, replies only", "link", FAR)
+@kind("cut off, replies only", "link", FAR, root=("sentinel",))
 def _(act):
     _cut(act, ("in",), (REPLY,))
 
@@ -277,8 +277,8 @@ def _(act):
 
 
 # Disks.
-@kind("disk full", "disk", ("local",), root=True)
-@kind("server's disk full", "server", ("redis",), root=True)
+@kind("disk full", "disk", ("local",), root=("local",))
+@kind("server's disk full", "server", ("redis",), root=("redis",))
 def _(act):
     path = act.stand.disk + "/filler"
     try:

@@ -18,7 +18,9 @@ def enter(arguments):
         return None
     if os.geteuid() != 0:
         return "not root"
-    inside = 'mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip link set lo up'
+    inside = ("mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip link set lo up && "
+              "ip netns add tried && ip link add tried0 type veth peer name tried1 && "
+              "ip link set tried1 netns tried")
     tried = subprocess.run([*UNSHARE, "sh", "-c", inside], capture_output=True, text=True,
                            check=False)
     if tried.returncode != 0:
