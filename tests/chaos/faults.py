@@ -303,9 +303,9 @@ def _(act):
 def _(act):
     old = act.stand.master()
     old.kill()
-    act.stand.wait_failover(old)
+    moved = act.stand.fails_over(old)
     act.wait(act.seconds / 2)
-    act.stand.back_as_replica(old)
+    act.stand.back(old, act.stand.master() if moved else None)
 
 
 @kind("replica killed", "server", ("sentinel",))
@@ -313,7 +313,7 @@ def _(act):
     replica = act.rng.choice(act.stand.replicas())
     replica.kill()
     act.wait(act.seconds)
-    act.stand.back_as_replica(replica)
+    act.stand.back(replica, act.stand.master())
 
 
 @kind("replica frozen", "server", ("sentinel",))

@@ -4,9 +4,10 @@ hold (see faults.py)."""
 import os
 import shutil
 import subprocess
+import time
 
 from chaos.pods import COMMON, has_networks, make_common_address
-from kit.clock import MS, boottime_ns, wait_until
+from kit.clock import MS, S, boottime_ns, wait_until
 from kit.clockshim import ClockShim
 from kit.ports import free_port
 from kit.postgres_server import Postgres, standby_of
@@ -182,22 +183,30 @@ class Sentinels(Stand):
         master = self.master()
         return [s for s in self.watched.servers if s is not master]
 
-    def wait_failover(self, old):
-        def moved():
+    def fails_over(self, old, seconds=40):
+        """Whether the Sentinels name another master. They may find no replica that is good enough
+        for them; then the old one has to come back as it was."""
+        end = boottime_ns() + seconds * S
+        while boottime_ns() < end:
             ports = self._named()
-            return len(ports) > 1 and old.port not in ports
-        wait_until(moved, 120, "the Sentinels name another master")
+            if len(ports) > 1 and old.port not in ports:
+                return True
+            time.sleep(0.05)
+        return False
 
-    def back_as_replica(self, server):
-        master = self.master()
+    def back(self, server, master=None):
+        """It starts again with nothing in it: as a replica of that master, or as the master."""
         users = [x for user, password in (("replica", "rp"), ("sentinel", "sp"), ("gavel", "gp"))
                  for x in ("--user", user, "on", ">" + password, "~*", "&*", "+@all")]
         kept = server.options[:server.options.index("--replicaof")] \
             if "--replicaof" in server.options else server.options
         server.options = kept[:kept.index("--user")] if "--user" in kept else list(kept)
-        server.options += users + ["--replicaof", f"{self.host} {master.port}"]
+        server.options += users
+        if master:
+            server.options += ["--replicaof", f"{self.host} {master.port}"]
         server.start()
-        wait_until(lambda: "master_link_status:up" in server.cli("INFO", "replication"), 60)
+        if master:
+            wait_until(lambda: "master_link_status:up" in server.cli("INFO", "replication"), 60)
 
     def look(self):
         """Whether two masters answer at the same time, which nobody can help: it is written down."""
