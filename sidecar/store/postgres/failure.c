@@ -49,7 +49,7 @@ const char *pg_failure_fix(const char *sqlstate) {
         const char *fix;
     } fixes[] = {
         {"28P01", "the password comes from PGPASSFILE, ~/.pgpass or PGPASSWORD"},
-        {"28000", "pg_hba.conf of the server has to let this user in"},
+        {"28000", "the server has no such user, or its pg_hba.conf does not let it in"},
         {"3D000", "create it, or name another one at the end of the URL"},
         {"53300", "max_connections of the server allows no more"},
     };
