@@ -11,6 +11,7 @@ from kit.latency import Latency
 from kit.sidecar import GAVEL, LONG, TIMING, run
 
 BOUNDS = TIMING and LONG  # those of PostgreSQL need a quiet machine
+SLACK_MS = 0 if LONG else 500  # what is allowed besides where other tests run
 
 
 def settled(pods):
@@ -36,7 +37,7 @@ class Takeovers:
     def note(self, since, change):
         raw = change.receive - since
         took = raw - self.sampler.stalled_ns(since, change.receive)
-        allowed = self.bound_ms * MS + WAKE_UPS * self.latency.worst_ns(since, change.receive)
+        allowed = (self.bound_ms + SLACK_MS) * MS + WAKE_UPS * self.latency.worst_ns(since, change.receive)
         self.raw.append(raw // MS)
         self.took.append(took // MS)
         if took > allowed:
@@ -65,8 +66,8 @@ def test_a_kill_hands_over(pods, sample, closing, mode, bound_ms):
     sampler.stop(allowed=("two leaders",) if mode == "efficiency" else ())
     if mode == "correctness":
         assert min(takeovers.raw) >= 1000, "an answer of the killed leader was still good"
-    if BOUNDS:
-        assert len(takeovers.late) <= 1, "one may meet a busy moment of the host"
+    if TIMING:
+        assert len(takeovers.late) <= 1, f"one may meet a busy moment: {takeovers.late}"
 
 
 @pytest.mark.parametrize("mode", ["correctness", "efficiency"])
@@ -91,8 +92,8 @@ def test_a_drain_hands_over_at_once(pods, sample, postgres, closing, mode):
         sampler.readers("resume", leader)
     sampler.stop()
     print(f"\nPostgreSQL, {mode}: SIGTERM taken over after {takeovers.took} ms")
-    if BOUNDS:
-        assert len(takeovers.late) <= 1, "one may meet a busy moment of the host"
+    if TIMING:
+        assert len(takeovers.late) <= 1, f"one may meet a busy moment: {takeovers.late}"
 
 
 def test_an_ended_session_is_seen_at_once_and_never_entered_again(pods, sample, postgres, closing):
