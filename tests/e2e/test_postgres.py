@@ -227,7 +227,7 @@ def test_a_drain_ends_while_the_server_is_silent(pods, sample, postgres):
     sampler.stop()
 
 
-def test_settings_of_the_role_do_not_matter(pods, sample, postgres):
+def test_settings_of_the_role_do_not_matter(pods, sample, postgres, timely):
     for setting in ("statement_timeout = '200ms'", "lock_timeout = '1ms'",
                     "idle_session_timeout = '1s'", "synchronous_commit = off",
                     "default_transaction_isolation = serializable",
@@ -240,7 +240,7 @@ def test_settings_of_the_role_do_not_matter(pods, sample, postgres):
     token = leader.check().token
     until = boottime_ns() + 3 * S
     while boottime_ns() < until:
-        assert leader.check().token == token
+        assert leader.check().token == token, leader.log()[-3000:]
     leader.kill9()
     sampler.wait_for_leader(boottime_ns(), besides=(leader.identity,))
     sampler.stop()

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from kit.clock import MS, S, boottime_ns, wait_until
-from kit.netns import Network, can_make_networks
+from kit.netns import Network, can_make_networks, can_mount_privately
 from kit.postgres_server import Postgres
 from kit.ports import free_port
 from kit.relay import Relay
@@ -148,7 +148,7 @@ def test_hosts_that_do_not_answer_are_passed_over(start, postgres, closing):
         assert not BOUNDS or boottime_ns() - since < 4 * S
 
 
-@pytest.mark.skipif(not can_make_networks(), reason="needs root")
+@pytest.mark.skipif(not can_mount_privately(), reason="needs root, and / as a mount of its own")
 def test_a_name_server_that_says_nothing_stalls_nobody(start, folder):
     resolv = folder + "/resolv.conf"
     with open(resolv, "w", encoding="ascii") as f:
