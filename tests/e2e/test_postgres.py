@@ -8,10 +8,9 @@ import pytest
 
 from kit.clock import MS, S, boottime_ns, wait_until
 from kit.latency import Latency
-from kit.sidecar import GAVEL, LONG, TIMING, run
+from kit.sidecar import GAVEL, LONG, SLACK_MS, TIMING, run
 
 BOUNDS = TIMING and LONG  # those of PostgreSQL need a quiet machine
-SLACK_MS = 0 if LONG else 500  # what is allowed besides where other tests run
 
 
 def settled(pods):
