@@ -185,6 +185,7 @@ void checks_answer(struct world *world, struct host *host, struct instant now,
 void checks_answer_to(struct world *world, struct host *host, struct instant now,
                       const struct answer *answer, bool app) {
     book_look(&host->book, now);
+    world->digest = rng_mix(world->digest ^ answer->token ^ (uint64_t)now.boot_ns);
     if (!answer->leader) {
         return;
     }
