@@ -21,6 +21,15 @@ const char *schedule_part_name(enum schedule_part part) {
     return names[part];
 }
 
+int schedule_faults_left(const struct schedule *schedule, unsigned first, unsigned second) {
+    int left = 0;
+    for (unsigned i = 0; i < FAULTS_MOST; i++) {
+        left += i < first && !schedule->left_out[i] ? 1 : 0;
+        left += i < second && !schedule->left_out[FAULTS_MOST + i] ? 1 : 0;
+    }
+    return left;
+}
+
 void schedule_print(const struct schedule *schedule) {
     printf("--seed %llu", (unsigned long long)schedule->seed);
     const char *between = " --off ";

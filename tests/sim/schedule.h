@@ -42,6 +42,9 @@ static inline bool schedule_is_off(const struct schedule *schedule, enum schedul
     return (schedule->parts_off >> part & 1U) != 0;
 }
 
+/* How many of its first faults, of the first and of the second kind, are still played. */
+int schedule_faults_left(const struct schedule *schedule, unsigned first, unsigned second);
+
 /* Writes the options that play it again. */
 void schedule_print(const struct schedule *schedule);
 

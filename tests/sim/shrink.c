@@ -2,66 +2,61 @@
 
 #include <string.h>
 
-/* Whether it still goes wrong. */
-static bool fails(struct world *world, const struct schedule *schedule, unsigned *played) {
-    static struct stats unused;
-    world_run(world, schedule, &unused);
-    ++*played;
-    return world->violation[0] != '\0';
+struct shrinking {
+    struct schedule *schedule;
+    bool (*fails)(void *context, const struct schedule *schedule);
+    void *context;
+    unsigned played;
+};
+
+/* Takes the smaller schedule if it still goes wrong. */
+static bool take(struct shrinking *shrinking, const struct schedule *less) {
+    shrinking->played++;
+    if (!shrinking->fails(shrinking->context, less)) {
+        return false;
+    }
+    *shrinking->schedule = *less;
+    return true;
 }
 
 /* A run of `size` faults less, at each place. True: some could go. */
-static bool without_faults(struct world *world, struct schedule *schedule, int size,
-                           unsigned *played) {
+static bool without_faults(struct shrinking *shrinking, int size) {
     bool gone = false;
     for (int first = 0; first < 2 * FAULTS_MOST; first += size) {
-        struct schedule less = *schedule;
+        struct schedule less = *shrinking->schedule;
         for (int i = first; i < first + size; i++) {
             less.left_out[i] = true;
         }
-        if (memcmp(less.left_out, schedule->left_out, sizeof less.left_out) != 0 &&
-            fails(world, &less, played)) {
-            *schedule = less;
-            gone = true;
+        if (memcmp(less.left_out, shrinking->schedule->left_out, sizeof less.left_out) != 0) {
+            gone = take(shrinking, &less) || gone;
         }
     }
     return gone;
 }
 
-static bool without_parts(struct world *world, struct schedule *schedule, unsigned *played) {
+static bool without_parts(struct shrinking *shrinking) {
     bool gone = false;
     for (int part = 0; part < PARTS; part++) {
-        struct schedule less = *schedule;
+        struct schedule less = *shrinking->schedule;
         less.parts_off |= 1U << part;
-        if (less.parts_off != schedule->parts_off && fails(world, &less, played)) {
-            *schedule = less;
-            gone = true;
+        if (less.parts_off != shrinking->schedule->parts_off) {
+            gone = take(shrinking, &less) || gone;
         }
     }
     return gone;
 }
 
-unsigned shrink(struct world *world, struct schedule *schedule) {
-    unsigned played = 0;
+unsigned shrink(struct schedule *schedule,
+                bool (*fails)(void *context, const struct schedule *schedule), void *context) {
+    struct shrinking shrinking = {schedule, fails, context, 0};
     bool trace = schedule->trace;
     schedule->trace = false;
     for (bool gone = true; gone;) {
-        gone = without_parts(world, schedule, &played);
+        gone = without_parts(&shrinking);
         for (int size = FAULTS_MOST; size >= 1; size /= 2) {
-            gone = without_faults(world, schedule, size, &played) || gone;
+            gone = without_faults(&shrinking, size) || gone;
         }
     }
     schedule->trace = trace;
-    return played;
-}
-
-int shrink_faults(const struct world *world, const struct schedule *schedule) {
-    int left = 0;
-    for (unsigned i = 0; i < world->faults && i < FAULTS_MOST; i++) {
-        left += schedule->left_out[i] ? 0 : 1;
-    }
-    for (unsigned i = 0; i < world->app_faults && i < FAULTS_MOST; i++) {
-        left += schedule->left_out[FAULTS_MOST + i] ? 0 : 1;
-    }
-    return left;
+    return shrinking.played;
 }

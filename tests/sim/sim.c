@@ -170,15 +170,21 @@ static double now_s(void) {
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+static bool fails(void *context, const struct schedule *schedule) {
+    world_run(&world, schedule, context);
+    return world.violation[0] != '\0';
+}
+
 /* The short one, as a trace. */
 static void show_shrunk(void) {
     struct stats unused = {.counts = {0}};
-    unsigned played = shrink(&world, &options.schedule);
+    unsigned played = shrink(&options.schedule, fails, &unused);
     printf("shrunk in %u schedules to:\n", played);
     options.schedule.trace = true;
     world_run(&world, &options.schedule, &unused);
     printf("%d hosts, %d faults left of %u; again: sim ", world.plan.hosts,
-           shrink_faults(&world, &options.schedule), world.faults + world.app_faults);
+           schedule_faults_left(&options.schedule, world.faults, world.app_faults),
+           world.faults + world.app_faults);
     schedule_print(&options.schedule);
     printf(" --trace\n");
 }
