@@ -68,7 +68,7 @@ static enum session_stage first_stage(const struct host *host) {
 
 static void send_stage(struct world *world, struct host *host, enum session_stage stage) {
     struct lock_request *request = &host->op_request;
-    request->stage = stage;
+    request->stage = (int)stage;
     request->session = host->seat.session;
     if (stage == STAGE_PROBE) {
         request->token = host->seat.minted ? host->seat.token : 0;
@@ -181,7 +181,7 @@ static enum session_stage after_row(struct host *host, enum session_stage stage,
 bool session_reply(struct world *world, struct host *host, struct message *message) {
     enum session_stage stage = (enum session_stage)message->word;
     struct store_reply *reply = &message->body.reply;
-    bool of_row = session_is_of_row(stage);
+    bool of_row = session_is_of_row((int)stage);
     if (message->flag) {
         session_lost(world, host);
         unsure(message);
