@@ -121,6 +121,7 @@ void network_put(struct world *world, struct host *host) {
 
 static void send(struct world *world, struct host *host) {
     host->op_sent = host_now(world, host);
+    host->op_sent_at_ns = world->now_ns;
     if (world->store_down_until_ns > world->now_ns && rng_chance(&world->rng, 500)) {
         answer_unsure(world, host, REASON_STORE_UNREACHABLE);
     } else if (world->plan.kind == KIND_LEASE) {

@@ -20,6 +20,7 @@ SIM = pathlib.Path(__file__).resolve().parent
 ROOT = SIM.parent.parent
 CORE = ROOT / 'sidecar' / 'election'
 FLAGS = ['-std=c11', '-O1', '-D_GNU_SOURCE', '-DGAVEL_MUTANTS', f'-I{ROOT}/sidecar', f'-I{ROOT}']
+ENDS_S = 300  # far longer than any takes without a fault that makes it spin
 VOTES = ['votes', 'votes_faults', 'votes_plan', 'votes_world']
 SHARED = ['clocks', 'model_store', 'mutants', 'schedule', 'shrink']
 
@@ -115,8 +116,11 @@ def compile_all(folder, names, source):
 
 def play(program, arguments):
     """None: it survived. Else what was found."""
-    done = subprocess.run([program, *arguments, '--whole'], capture_output=True, text=True,
-                          check=False, timeout=1800)
+    try:
+        done = subprocess.run([program, *arguments, '--whole'], capture_output=True, text=True,
+                              check=False, timeout=ENDS_S)
+    except subprocess.TimeoutExpired:
+        return f'{program.name} does not end'
     if done.returncode == 0:
         return None
     found = [line for line in done.stdout.splitlines() if line.startswith('VIOLATION')]

@@ -40,6 +40,7 @@ struct grant_book {
     int64_t real_deadline_ns;
     int64_t doubted_ns; /* BOOTTIME at which REALTIME was found run out; 0: not */
     int64_t sent_ns;    /* BOOTTIME of the newest request that was confirmed */
+    int64_t sent_at_ns; /* the same in true time */
 };
 
 /* The application that is attached to a host's process, or will be. */
@@ -103,6 +104,7 @@ struct host {
     enum election_op op;
     uint64_t op_number;
     struct instant op_sent;
+    int64_t op_sent_at_ns; /* true time */
     struct lock_request op_request;
 
     /* faults, in true time */
