@@ -6,7 +6,8 @@ has to be found.
 
 Two kinds: those that the programs carry with them (`sim --mutants`), and changes of one place of
 the core's source, below, each compiled anew. A fault is found when a schedule violates a promise,
-or the core ends its own process. Whoever survives is named, and the status is 1.
+or the core ends its own process; where none does, by a unit test of the core. Whoever survives both
+is named, and the status is 1.
 """
 import argparse
 import concurrent.futures
@@ -19,9 +20,11 @@ import tempfile
 SIM = pathlib.Path(__file__).resolve().parent
 ROOT = SIM.parent.parent
 CORE = ROOT / 'sidecar' / 'election'
-FLAGS = ['-std=c11', '-O1', '-D_GNU_SOURCE', '-DGAVEL_MUTANTS', f'-I{ROOT}/sidecar', f'-I{ROOT}']
+FLAGS = ['-std=c11', '-O1', '-D_GNU_SOURCE', '-DGAVEL_MUTANTS', f'-I{ROOT}/sidecar', f'-I{ROOT}',
+         f'-I{ROOT}/tests/unit/election']
 ENDS_S = 300  # far longer than any takes without a fault that makes it spin
 VOTES = ['votes', 'votes_faults', 'votes_plan', 'votes_world']
+UNIT = ROOT / 'tests' / 'unit' / 'election'
 SHARED = ['clocks', 'model_store', 'mutants', 'schedule', 'shrink']
 
 # name, file, what is there, what is there instead
@@ -135,6 +138,8 @@ class Score:
         self.seeds = seeds
         sources = [path.stem for path in SIM.glob('*.c')]
         compile_all(folder, sources, SIM)
+        self.unit = sorted(path.stem for path in UNIT.glob('test_*.c'))
+        compile_all(folder, ['driver', *self.unit], UNIT)
         self.core = [path.stem for path in CORE.glob('*.c')]
         compile_all(folder, self.core, CORE)
         self.parts = {'sim': [name for name in sources if name not in VOTES],
@@ -146,6 +151,24 @@ class Score:
         parts = [self.folder / f'{part}.o' for part in self.parts[program]]
         subprocess.run(['cc', *parts, *core, '-o', path], check=True)
         return path
+
+    def unit_finds(self, name, active, changed=None, instead=None):
+        """The first unit test of the core that fails; None: none does."""
+        planted = self.folder / f'{name}-active.c'
+        planted.write_text('#include "election/mutant.h"\n'
+                           f'enum mutant mutant_active = MUTANT_{active};\n')
+        core = [instead if part == changed else self.folder / f'{part}.o' for part in self.core]
+        program = self.folder / f'unit-{name}'
+        for test in self.unit:
+            subprocess.run(['cc', *FLAGS, planted, self.folder / f'{test}.o',
+                            self.folder / 'driver.o', *core, '-o', program, '-lcmocka'], check=True)
+            try:
+                done = subprocess.run([program], capture_output=True, check=False, timeout=ENDS_S)
+            except subprocess.TimeoutExpired:
+                return f'unit test: {test} does not end'
+            if done.returncode != 0:
+                return f'unit test: {test}'
+        return None
 
     def judge(self, programs, arguments=()):
         few = {'sim': self.seeds, 'votes': self.seeds // 3}
@@ -164,13 +187,16 @@ class Score:
         changed.write_text(text.replace(there, instead))
         target = self.folder / f'{name}.o'
         subprocess.run(['cc', *FLAGS, '-w', '-c', changed, '-o', target], check=True)
-        programs = {program: self.link(program, name, pathlib.Path(file).stem, target)
-                    for program in self.parts}
-        return self.told(name, self.judge(programs))
+        part = pathlib.Path(file).stem
+        programs = {program: self.link(program, name, part, target) for program in self.parts}
+        found = self.judge(programs) or self.unit_finds(name, 'NO_FAULT', part, target)
+        return self.told(name, found)
 
     def carried(self, name):
         programs = {program: self.folder / f'{program}-whole' for program in self.parts}
-        return self.told(name, self.judge(programs, ['--mutant', name]))
+        active = name.upper().replace('-', '_')
+        found = self.judge(programs, ['--mutant', name]) or self.unit_finds(name, active)
+        return self.told(name, found)
 
     @staticmethod
     def told(name, found):
@@ -189,7 +215,8 @@ def main():
         whole = {program: score.link(program, 'whole') for program in score.parts}
         carried = subprocess.run([whole['sim'], '--mutants'], capture_output=True, text=True,
                                  check=True).stdout.split()
-        healthy = score.judge(whole)
+        healthy = None if options.names else score.judge(whole)
+        healthy = healthy or score.unit_finds('whole', 'NO_FAULT')
         if healthy:
             sys.exit(f'without any fault planted: {healthy}')
         wanted = options.names
@@ -200,7 +227,9 @@ def main():
     for text, _ in results:
         print(text)
     found = sum(1 for _, good in results if good)
-    print(f'score: {found} of {len(results)} planted faults found')
+    by_unit = sum(1 for text, _ in results if ': unit test: ' in text)
+    print(f'score: {found} of {len(results)} planted faults found, {found - by_unit} of them by the '
+          f'simulators, {by_unit} by unit tests alone')
     sys.exit(0 if found == len(results) else 1)
 
 

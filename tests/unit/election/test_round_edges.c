@@ -35,6 +35,20 @@ static void a_raise_above_the_largest_is_in_doubt_and_the_grant_stays(void **sta
     assert_int_not_equal(told(&table).outcome, OUTCOME_NO);
 }
 
+/* The lease that a node keeps is longer than what is counted on by a margin. */
+static void nodes_that_come_back_within_the_margin_do_not_count_at_once(void **state) {
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct table table = leading();
+        table.now_ns = 1000 * S + TTL - MARGIN + (late ? 1 : -1) * MARGIN / 2;
+        start(&table, OP_RENEW, (struct round_ask){.take = false});
+        for (size_t i = 0; i < 3 && table.asked[i].ask.op != OP_NONE; i++) {
+            answer(&table, i, yes(90, PRIOR_NONE));
+        }
+        assert_int_equal(told(&table).outcome, late ? OUTCOME_UNSURE : OUTCOME_YES);
+    }
+}
+
 static void a_token_that_was_seen_is_surpassed(void **state) {
     (void)state;
     struct table table = laid(3);
@@ -102,6 +116,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_token_above_the_largest_is_written),
         cmocka_unit_test(a_raise_above_the_largest_is_in_doubt_and_the_grant_stays),
+        cmocka_unit_test(nodes_that_come_back_within_the_margin_do_not_count_at_once),
         cmocka_unit_test(a_token_that_was_seen_is_surpassed),
         cmocka_unit_test(a_longer_ttl_on_any_node_is_waited_for),
         cmocka_unit_test(nodes_without_names_are_the_same_only_as_long_as_nobody_says_more),
