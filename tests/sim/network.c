@@ -97,7 +97,8 @@ void network_put(struct world *world, struct host *host) {
                               .epoch = host->epoch,
                               .number = host->op_number};
     message.body.request = host->op_request;
-    if (message.body.request.op == OP_ACQUIRE && host->slow_acquire_ns > 0) {
+    if (message.body.request.op == OP_ACQUIRE && host->slow_acquire_ns > 0 &&
+        world->now_ns < world->plan.chaos_until_ns) {
         message.at_ns = world->now_ns + host->slow_acquire_ns;
     }
     if (world->plan.kind != KIND_LEASE) {
