@@ -123,7 +123,7 @@ void pg_flow_begin(struct pg_store *store, size_t i) {
     case STORE_RELEASED:
         if (ours && !seat->unmarked && op->request.clean && op->request.token != 0 &&
             op->request.server[0] != '\0') {
-            pg_op_to_row(op, PG_ROW_MARK);
+            pg_op_to_row(op, PG_ROW_LEAVE);
         } else {
             pg_op_to_lock(op, ours ? PG_UNLOCK : PG_LOOK);
         }

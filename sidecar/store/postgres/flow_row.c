@@ -188,6 +188,13 @@ void pg_flow_rowed(struct pg_store *store, size_t i, enum pg_row_work work,
     case PG_ROW_MARK:
         marked(store, i, answers);
         break;
+    case PG_ROW_LEAVE:
+        if (answers->failed && answers->failure == PG_FAILURE_LOST) {
+            marked(store, i, answers);
+        } else {
+            pg_op_to_row(&store->seats[i].op, PG_ROW_MARK);
+        }
+        break;
     case PG_ROW_BEAT:
     case PG_ROW_READ:
         confirmed(store, i, work, answers);
