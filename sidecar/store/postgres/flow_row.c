@@ -91,8 +91,7 @@ static void minted(struct pg_store *store, size_t i, const struct pg_answers *an
         grant->token = number_of(pg_value(result, 0, "minted"));
         grant->doubt = doubt_of(pg_value(result, 0, "prior"));
         grant->prior = grant->doubt == DOUBT_NONE ? PRIOR_CLEAN : PRIOR_NONE;
-        grant->longest_ttl_ns =
-            (int64_t)number_of(pg_value(result, 0, "longest_ttl_ms")) * NS_PER_MS;
+        grant->longest_ttl_ns = pg_ttl_ns(pg_value(result, 0, "longest_ttl_ms"));
         grant->granted_ms = strtoll(pg_value(result, 0, "granted_ms"), NULL, 10);
         pg_flow_yes(store, i);
     }

@@ -190,6 +190,8 @@ bool pg_seat_row_is_ours(const struct pg_seat *seat, const char *nonce, const ch
 void pg_message_collect(struct pg_session *session);
 void pg_message_write(struct pg_session *session, struct pg_sql *sql);
 
+/* Milliseconds as the table has them, which anybody may have written: 0 for what no ttl can be. */
+int64_t pg_ttl_ns(const char *text);
 bool pg_same_nonce(const unsigned char *a, const unsigned char *b);
 void pg_nonce_text(const unsigned char nonce[NONCE_BYTES], char text[2 * NONCE_BYTES + 1]);
 
