@@ -301,10 +301,13 @@ static void plan_wake(struct step *step) {
 int64_t step_soon_ns(const struct step *step, bool clean) {
     const struct election *election = step->election;
     int64_t margin_ns = election->config->margin_ns;
+    if (clean) {
+        return step->now_ns; /* a pause would only leave nobody leading */
+    }
     int64_t soon_ns = step->now_ns + step_jitter_ns(step, NS_PER_MS);
     bool vouches = vouch_holds(&election->proof.vouch, election->proof.vouch.newest_ns, margin_ns,
                                election_wait_ns(election));
-    if (!clean && !vouches && !election->clockless && !election->config->efficiency) {
+    if (!vouches && !election->clockless && !election->config->efficiency) {
         soon_ns += margin_ns / 2;
     }
     return soon_ns;
