@@ -34,7 +34,7 @@ struct redis_stream {
     bool connected;
     bool open; /* the owner has been told */
     bool closing;
-    char buffer[READ_SIZE];
+    char buffer[READ_SIZE]; /* last: most of its pages are never touched */
 };
 
 struct write {
@@ -219,7 +219,8 @@ static void on_connect(uv_connect_t *request, int status) {
 }
 
 static struct redis_stream *stream_new(struct store_lives *lives) {
-    struct redis_stream *stream = memory_zeroed(1, sizeof *stream);
+    struct redis_stream *stream = memory_grow(NULL, 1, sizeof *stream);
+    memset(stream, 0, offsetof(struct redis_stream, buffer));
     stream->lives = lives;
     stream->connect.data = stream;
     redis_reader_init(&stream->reader);
