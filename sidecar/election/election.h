@@ -127,6 +127,7 @@ struct election {
     int64_t app_until_ns; /* ... for as long as this: its validity */
     int64_t app_stop_ns;
 
+    unsigned pace_slot;  /* which moments of each third of the ttl are its own */
     int64_t next_op_ns;  /* when the next operation is due */
     int64_t op_given_ns; /* when the newest one was handed to the store */
     bool wake_missed;    /* WAKE came while an acquire was under way */
