@@ -108,7 +108,7 @@ static enum redis_link_taken on_answer(void *context, size_t op, struct instant 
     if (event.reply.outcome == OUTCOME_YES && event.type != STORE_RELEASED &&
         store->replicas.wanted > 0) {
         distrust_end(&event.reply);
-        store->pending[op].held = event;
+        store->held[op] = event;
         return REDIS_LINK_HELD;
     }
     deliver(store, &event);
@@ -117,7 +117,7 @@ static enum redis_link_taken on_answer(void *context, size_t op, struct instant 
 
 static void on_confirmed(void *context, size_t op) {
     struct redis_store *store = context;
-    struct store_event event = store->pending[op].held;
+    struct store_event event = store->held[op];
     deliver(store, &event);
 }
 

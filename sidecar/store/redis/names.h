@@ -7,13 +7,16 @@
 
 /* The keys and the channel of one election; "{...}" makes them share one hash slot. */
 struct redis_names {
-    char space[REDIS_NAME_SIZE];   /* "gavel:{NS/NAME}" */
-    char lease[REDIS_NAME_SIZE];   /* a string with an expiry */
-    char record[REDIS_NAME_SIZE];  /* a hash without */
-    char channel[REDIS_NAME_SIZE]; /* told of releases */
+    const char *space;   /* "gavel:{NS/NAME}" */
+    const char *lease;   /* a string with an expiry */
+    const char *record;  /* a hash without */
+    const char *channel; /* told of releases */
 };
 
-/* False: the names do not fit. */
+/* The caller's memory; the names are on the heap until they are finished. False: they do not fit,
+ * and there is nothing to finish. */
 bool redis_names_init(struct redis_names *names, const char *namespace_, const char *election);
+/* Zeroed memory is allowed. */
+void redis_names_finish(struct redis_names *names);
 
 #endif

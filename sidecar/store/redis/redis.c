@@ -55,14 +55,22 @@ static void redis_lock_space(const struct store *base, size_t election, char *te
     }
 }
 
+static void finish_names(struct redis_store *store) {
+    for (size_t i = 0; i < store->setup.election_count; i++) {
+        redis_names_finish(&store->names[i]);
+    }
+    free(store->names);
+}
+
 /* All handles are gone. */
 static void on_empty(void *context) {
     struct redis_store *store = context;
     void (*closed)(void *) = store->closed;
     void *closed_context = store->closed_context;
     redis_link_finish(&store->link);
-    free(store->names);
+    finish_names(store);
     free(store->pending);
+    free(store->held);
     redis_tls_destroy(store->tls);
     explicit_bzero(&store->url, sizeof store->url);
     free(store);
@@ -119,7 +127,6 @@ static bool init_tls(struct redis_store *store, struct error *error) {
 
 static bool init_names(struct redis_store *store, struct error *error) {
     const struct store_setup *setup = &store->setup;
-    store->names = memory_zeroed(setup->election_count, sizeof *store->names);
     for (size_t i = 0; i < setup->election_count; i++) {
         if (!redis_names_init(&store->names[i], setup->namespace_, setup->elections[i])) {
             error_set(error, "namespace and election \"%.40s\" are too long for a key",
@@ -136,14 +143,18 @@ static struct store *redis_open(const struct store_setup *setup, struct error *e
     store->setup = *setup;
     store->troubled = setup->election_count;
     store->replicas.wanted = setup->wait_replicas;
+    store->names = memory_zeroed(setup->election_count, sizeof *store->names);
     if (!redis_url_parse(setup->url, &store->url, error) || !init_names(store, error) ||
         !init_tls(store, error)) {
-        free(store->names);
+        finish_names(store);
         explicit_bzero(&store->url, sizeof store->url);
         free(store);
         return NULL;
     }
     store->pending = memory_zeroed(setup->election_count, sizeof *store->pending);
+    if (setup->wait_replicas > 0) {
+        store->held = memory_zeroed(setup->election_count, sizeof *store->held);
+    }
     store->lives.empty = on_empty;
     store->lives.context = store;
     redis_connections_init(store);

@@ -62,6 +62,13 @@ static void redlock_lock_space(const struct store *base, size_t election, char *
              digest(store->list.all), store->elections[election].names.space);
 }
 
+static void free_elections(struct redlock_store *store) {
+    for (size_t i = 0; i < store->setup.election_count; i++) {
+        redis_names_finish(&store->elections[i].names);
+    }
+    free(store->elections);
+}
+
 static void end_one(struct redlock_store *store) {
     store->alive--;
     if (store->alive > 0) {
@@ -70,7 +77,7 @@ static void end_one(struct redlock_store *store) {
     void (*closed)(void *) = store->closed;
     void *closed_context = store->closed_context;
     redlock_list_finish(&store->list);
-    free(store->elections);
+    free_elections(store);
     free(store);
     closed(closed_context);
 }
@@ -157,7 +164,7 @@ static struct store *give_up(struct redlock_store *store) {
         }
     }
     redlock_list_finish(&store->list);
-    free(store->elections);
+    free_elections(store);
     free(store);
     return NULL;
 }
