@@ -205,6 +205,9 @@ static void on_reply(void *context, const redisReply *reply) {
     } else {
         on_answer(link, index, reply);
     }
+    if (link->ops.due == 0) {
+        arm(link); /* it need not wake up for a deadline that was kept */
+    }
 }
 
 static void on_down(void *context, const char *why) {
