@@ -101,8 +101,6 @@ static void elections_init(struct app *app) {
         election_init(&election->core, &app->settings, first_index >> 16, now);
         uv_timer_init(&app->loop, &election->timer);
         election->timer.data = election;
-        uv_timer_init(&app->loop, &election->beat);
-        election->beat.data = election;
     }
 }
 
@@ -215,6 +213,11 @@ int app_run(struct config *config) {
         log_event(LOG_ERROR, "handles-left", LOG_TEXT("error", uv_strerror(leftover)));
     }
     notify_finish(&app->notify);
+    for (size_t i = 0; i < app->board.count; i++) {
+        counters_finish(&app->counters.elections[i]);
+        board_set_problem(&app->board.entries[i], "");
+        free(app->elections[i].company);
+    }
     free(app->board.entries);
     free(app->counters.elections);
     free(app->elections);

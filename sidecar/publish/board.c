@@ -1,9 +1,11 @@
 #include "publish/board.h"
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "publish/page.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static size_t index_of(const struct board *board, const struct board_entry *entry) {
@@ -86,25 +88,40 @@ static void pending_detail(const struct view *view, char *text, size_t size) {
     }
 }
 
+void board_set_problem(struct board_entry *entry, const char *text) {
+    free(entry->problem);
+    entry->problem = NULL;
+    if (text[0] == '\0') {
+        return;
+    }
+    entry->problem = memory_text_part(text, BOARD_PROBLEM_MAX);
+    for (char *at = entry->problem; *at != '\0'; at++) {
+        if (*at < ' ' || *at > '~') {
+            *at = '?';
+        }
+    }
+}
+
 static const char *words_for(const struct board_entry *entry, const struct answer *answer) {
     if (answer->state == STATE_RESIGNING) {
         return "keeps the lock until no reader can still trust an earlier answer";
     }
     if (answer->leader) {
-        return entry->problem[0] != '\0' ? "the last renewal was not confirmed" : NULL;
+        return entry->problem != NULL ? "the last renewal was not confirmed" : NULL;
     }
     return (size_t)answer->reason < REASON_COUNT ? reason_details[answer->reason] : NULL;
 }
 
 void board_detail(const struct board_entry *entry, const struct answer *answer, char *text,
                   size_t size) {
-    if (answer->state == STATE_PENDING && entry->problem[0] == '\0') {
+    if (answer->state == STATE_PENDING && entry->problem == NULL) {
         pending_detail(&entry->view, text, size);
         return;
     }
     const char *words = words_for(entry, answer);
-    bool both = words != NULL && entry->problem[0] != '\0';
-    snprintf(text, size, "%s%s%s", words == NULL ? "" : words, both ? ": " : "", entry->problem);
+    bool both = words != NULL && entry->problem != NULL;
+    snprintf(text, size, "%s%s%s", words == NULL ? "" : words, both ? ": " : "",
+             entry->problem == NULL ? "" : entry->problem);
 }
 
 static void link_in(struct board_observer **head, struct board_observer *observer) {

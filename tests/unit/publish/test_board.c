@@ -140,7 +140,7 @@ static void test_detail(void **state) {
     entry->view.state = STATE_UNKNOWN;
     entry->view.reason = REASON_STORE_UNREACHABLE;
     expect_detail(desk, entry, "the store does not answer", "");
-    snprintf(entry->problem, sizeof entry->problem, "no answer in time");
+    board_set_problem(entry, "no answer in time");
     expect_detail(desk, entry, "the store does not answer: no answer in time", "");
     entry->view.reason = REASON_STORE_REFUSED;
     expect_detail(desk, entry, "the store answers with an error: no answer in time", "");
@@ -151,7 +151,7 @@ static void test_detail(void **state) {
     expect_detail(desk, entry, "the store answers with an error: no answer in time", "");
     lead(entry, NS_PER_S);
     expect_detail(desk, entry, "the last renewal was not confirmed: no answer in time", "");
-    entry->problem[0] = '\0';
+    board_set_problem(entry, "");
     lead(entry, NS_PER_S);
     char text[32] = "untouched";
     struct answer answer = board_answer(&desk->board, entry);
