@@ -84,6 +84,7 @@ static void settings_fill(struct app *app) {
                                              .step_down = config->step_down,
                                              .require_app = config->require_app,
                                              .app_check = config->app_check != NULL,
+                                             .one_pace = app->store_ops->batches,
                                              .poll_ns = app->store_ops->poll_ns,
                                              .identity = config->identity};
 }

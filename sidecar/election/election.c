@@ -18,7 +18,7 @@ void election_init(struct election *election, const struct election_config *conf
     election->view.valid_for_ns = config->valid_for_ns;
     election->view.since_real_ns = now.real_ns;
     election->view.index = first_index;
-    election->pace_slot = pace_slot(first_index);
+    election->pace_slot = config->one_pace ? 0 : pace_slot(first_index);
     election->app_required = config->require_app;
     election->app_unhealthy = config->app_check;
 }

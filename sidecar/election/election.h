@@ -20,6 +20,7 @@ struct election_config {
     bool step_down;       /* the first renewal that is not answered ends the lease */
     bool require_app;     /* stands only while an application is attached */
     bool app_check;       /* stands only while the application answers; at first it does not */
+    bool one_pace;        /* the elections of a process ask together, the store makes one of it */
     int64_t poll_ns;      /* the longest sleep of a follower; 0: ttl/3 */
     const char *identity; /* ours, as others may show it; never decides anything */
 };

@@ -33,6 +33,22 @@ static void renewals_are_spread_over_the_third(void **state) {
     }
 }
 
+/* Where the store makes one question of many requests they stay together. */
+static void one_pace_keeps_them_together(void **state) {
+    (void)state;
+    int64_t moment_ns = 0;
+    for (uint64_t i = 0; i < 64; i++) {
+        struct driver driver;
+        driver_config(&driver);
+        driver.config.one_pace = true;
+        driver.first_index = i;
+        driver_lead(&driver);
+        driver_sleep_to_op(&driver);
+        assert_true(i == 0 || driver.sent.boot_ns == moment_ns);
+        moment_ns = driver.sent.boot_ns;
+    }
+}
+
 /* After an outage, when all are answered at once, each finds its own moments again. */
 static void after_an_outage_they_are_spread_again(void **state) {
     (void)state;
@@ -80,6 +96,7 @@ static void asks_once_in_a_third_of_the_ttl(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(renewals_are_spread_over_the_third),
+        cmocka_unit_test(one_pace_keeps_them_together),
         cmocka_unit_test(after_an_outage_they_are_spread_again),
         cmocka_unit_test(asks_once_in_a_third_of_the_ttl),
     };
