@@ -46,8 +46,8 @@ struct app_election {
     int64_t op_started_ns; /* BOOTTIME */
     bool resign_asked;     /* taken up from the timer, never from inside the socket */
     bool finished;
+    bool noticed; /* something in the notices waits for the timer */
     struct app_notices notices;
-    bool noticed;                /* something in there waits for the timer */
     struct app_company *company; /* heap; NULL: no application yet */
     struct log_limit trouble_limit;
 };

@@ -1,32 +1,37 @@
 #include "store/redis/names.h"
 
-#include "base/memory.h"
-
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-bool redis_names_init(struct redis_names *names, const char *namespace_, const char *election) {
-    char space[REDIS_NAME_SIZE];
-    char text[4 * REDIS_NAME_SIZE];
-    int length = snprintf(space, sizeof space, "gavel:{%s/%s}", namespace_, election);
-    *names = (struct redis_names){.space = NULL};
-    if (length <= 0 || length + (int)sizeof ":released" > (int)sizeof space) {
-        return false;
-    }
-    size_t size = (size_t)snprintf(text, sizeof text, "%s%c%s:lease%c%s:record%c%s:released", space,
-                                   '\0', space, '\0', space, '\0', space) +
-                  1;
-    char *block = memory_grow(NULL, size, 1);
-    memcpy(block, text, size);
-    names->space = block;
-    names->lease = names->space + strlen(names->space) + 1;
-    names->record = names->lease + strlen(names->lease) + 1;
-    names->channel = names->record + strlen(names->record) + 1;
-    return true;
+#define RELEASED ":released"
+
+static bool put(char *out, const char *space, const char *suffix) {
+    int length = snprintf(out, REDIS_NAME_SIZE, "%s%s", space, suffix);
+    return length > 0 && length < REDIS_NAME_SIZE;
 }
 
-void redis_names_finish(struct redis_names *names) {
-    free((char *)names->space); /* one block, which begins there */
-    *names = (struct redis_names){.space = NULL};
+bool redis_names_init(struct redis_names *names, const char *namespace_, const char *election) {
+    int length = snprintf(names->space, sizeof names->space, "gavel:{%s/%s}", namespace_, election);
+    return length > 0 && length < (int)sizeof names->space &&
+           put(names->lease, names->space, ":lease") &&
+           put(names->record, names->space, ":record") &&
+           put(names->channel, names->space, RELEASED);
+}
+
+void redis_names_space(char *text, size_t size, const char *namespace_, const char *election) {
+    snprintf(text, size, "gavel:{%s/%s}", namespace_, election);
+}
+
+const char *redis_names_election(const char *channel, size_t size, const char *namespace_,
+                                 size_t *length) {
+    static const char suffix[] = "}" RELEASED;
+    char prefix[REDIS_NAME_SIZE];
+    size_t before = (size_t)snprintf(prefix, sizeof prefix, "gavel:{%s/", namespace_);
+    size_t after = strlen(suffix);
+    if (before >= sizeof prefix || size < before + after || memcmp(channel, prefix, before) != 0 ||
+        memcmp(channel + size - after, suffix, after) != 0) {
+        return NULL;
+    }
+    *length = size - before - after;
+    return channel + before;
 }

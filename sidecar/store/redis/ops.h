@@ -19,13 +19,13 @@ enum redis_op_state {
 };
 
 struct redis_op {
-    enum redis_op_state state;
     int64_t deadline_ns; /* BOOTTIME */
     int64_t hold_ns;     /* BOOTTIME; not sent before, unless redis_link_unhold() */
     struct instant sent;
-    bool body; /* sent as EVAL */
-    enum election_reason reason;
     char *text; /* doubted: why, on the heap; else NULL */
+    enum redis_op_state state : 8;
+    enum election_reason reason : 8;
+    bool body; /* sent as EVAL */
 };
 
 struct redis_ops {

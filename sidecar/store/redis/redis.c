@@ -50,16 +50,11 @@ static void redis_lock_space(const struct store *base, size_t election, char *te
     }
     text[0] = '\0';
     if (run_id > 0) {
-        snprintf(text, size, "%.*s/%u/%s", (int)run_id, store->server, store->url.database,
-                 store->names[election].space);
+        char space[REDIS_NAME_SIZE];
+        redis_names_space(space, sizeof space, store->setup.namespace_,
+                          store->setup.elections[election]);
+        snprintf(text, size, "%.*s/%u/%s", (int)run_id, store->server, store->url.database, space);
     }
-}
-
-static void finish_names(struct redis_store *store) {
-    for (size_t i = 0; i < store->setup.election_count; i++) {
-        redis_names_finish(&store->names[i]);
-    }
-    free(store->names);
 }
 
 /* All handles are gone. */
@@ -68,7 +63,6 @@ static void on_empty(void *context) {
     void (*closed)(void *) = store->closed;
     void *closed_context = store->closed_context;
     redis_link_finish(&store->link);
-    finish_names(store);
     free(store->pending);
     free(store->held);
     redis_tls_destroy(store->tls);
@@ -125,10 +119,10 @@ static bool init_tls(struct redis_store *store, struct error *error) {
     return true;
 }
 
-static bool init_names(struct redis_store *store, struct error *error) {
-    const struct store_setup *setup = &store->setup;
+static bool check_names(const struct store_setup *setup, struct error *error) {
     for (size_t i = 0; i < setup->election_count; i++) {
-        if (!redis_names_init(&store->names[i], setup->namespace_, setup->elections[i])) {
+        struct redis_names names;
+        if (!redis_names_init(&names, setup->namespace_, setup->elections[i])) {
             error_set(error, "namespace and election \"%.40s\" are too long for a key",
                       setup->elections[i]);
             return false;
@@ -143,10 +137,8 @@ static struct store *redis_open(const struct store_setup *setup, struct error *e
     store->setup = *setup;
     store->troubled = setup->election_count;
     store->replicas.wanted = setup->wait_replicas;
-    store->names = memory_zeroed(setup->election_count, sizeof *store->names);
-    if (!redis_url_parse(setup->url, &store->url, error) || !init_names(store, error) ||
+    if (!redis_url_parse(setup->url, &store->url, error) || !check_names(setup, error) ||
         !init_tls(store, error)) {
-        finish_names(store);
         explicit_bzero(&store->url, sizeof store->url);
         free(store);
         return NULL;

@@ -30,7 +30,6 @@ struct redis_store {
     struct redis_link link;
     struct redis_subscriber subscriber;
     struct redis_replicas replicas;
-    struct redis_names *names;
     struct redis_pending *pending;
     struct store_event *held; /* answers, until the replicas have acknowledged them; NULL: they are
                                  not asked to */

@@ -58,15 +58,11 @@ static uint64_t digest(const char *text) {
 
 static void redlock_lock_space(const struct store *base, size_t election, char *text, size_t size) {
     const struct redlock_store *store = (const struct redlock_store *)base;
+    char space[REDIS_NAME_SIZE];
+    redis_names_space(space, sizeof space, store->setup.namespace_,
+                      store->setup.elections[election]);
     snprintf(text, size, "redlock-%zu-%016" PRIx64 "/%s", store->list.count,
-             digest(store->list.all), store->elections[election].names.space);
-}
-
-static void free_elections(struct redlock_store *store) {
-    for (size_t i = 0; i < store->setup.election_count; i++) {
-        redis_names_finish(&store->elections[i].names);
-    }
-    free(store->elections);
+             digest(store->list.all), space);
 }
 
 static void end_one(struct redlock_store *store) {
@@ -77,7 +73,7 @@ static void end_one(struct redlock_store *store) {
     void (*closed)(void *) = store->closed;
     void *closed_context = store->closed_context;
     redlock_list_finish(&store->list);
-    free_elections(store);
+    free(store->elections);
     free(store);
     closed(closed_context);
 }
@@ -164,7 +160,7 @@ static struct store *give_up(struct redlock_store *store) {
         }
     }
     redlock_list_finish(&store->list);
-    free_elections(store);
+    free(store->elections);
     free(store);
     return NULL;
 }
@@ -181,7 +177,6 @@ static struct store *redlock_open(const struct store_setup *setup, struct error 
         .node_count = store->list.count, .ttl_ns = setup->ttl_ns, .margin_ns = setup->margin_ns};
     for (size_t i = 0; i < setup->election_count; i++) {
         round_init(&store->elections[i].round, &config);
-        (void)redis_names_init(&store->elections[i].names, setup->namespace_, setup->elections[i]);
     }
     /* Those with TLS first: they are the ones that may fail, all of them or none. */
     for (size_t i = 0; i < 2 * store->list.count; i++) {

@@ -49,7 +49,6 @@ static inline int kit_setup(void **state) {
 static inline int kit_teardown(void **state) {
     struct kit *kit = *state;
     redis_server_stop(kit->server);
-    redis_names_finish(&kit->names);
     return 0;
 }
 
