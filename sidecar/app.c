@@ -14,6 +14,7 @@
 
 #define HEARTBEAT_NS NS_PER_S
 #define FILES_WANTED 8192                  /* 1000 lock files, and the listeners at their limits */
+#define SLOTS_APART 25                     /* odd, so that each slot has its turn */
 #define STEP_TOLERANCE_NS (50 * NS_PER_MS) /* slewing stays below this in a heartbeat */
 
 /* The wall clock against BOOTTIME since the last heartbeat. */
@@ -91,6 +92,8 @@ static void settings_fill(struct app *app) {
 
 static void elections_init(struct app *app) {
     struct instant now = clock_now();
+    uint64_t first_slot;
+    random_bytes(&first_slot, sizeof first_slot);
     app->elections = memory_zeroed(app->config->election_count, sizeof *app->elections);
     for (size_t i = 0; i < app->config->election_count; i++) {
         struct app_election *election = &app->elections[i];
@@ -98,8 +101,10 @@ static void elections_init(struct app *app) {
         random_bytes(&first_index, sizeof first_index);
         election->app = app;
         election->index = i;
-        /* 48 bits: exact in any reader's numbers, for ever. */
-        election_init(&election->core, &app->settings, first_index >> 16, now);
+        first_index >>= 16; /* 48 bits: exact in any reader's numbers, for ever */
+        /* They take turns, far apart where there are few. */
+        first_index += (first_slot + i * SLOTS_APART - first_index) % ELECTION_SLOTS;
+        election_init(&election->core, &app->settings, first_index, now);
         uv_timer_init(&app->loop, &election->timer);
         election->timer.data = election;
     }

@@ -6,6 +6,7 @@
 
 #define RANDOM_BYTES 24                     /* a nonce and eight more for jitter */
 #define ENDED_NONCES 8                      /* how many of our own ended grants are remembered */
+#define ELECTION_SLOTS 64                   /* of a third of the ttl: those in one ask together */
 #define TOKEN_MAX UINT64_C(100000000000000) /* 10^14: exact in a double and in Lua's %.14g */
 
 /* Settings of one election; times in nanoseconds. Checked by the configuration, not here. */
@@ -151,7 +152,8 @@ struct election {
 
 /*
  * Starts a candidate: `unknown`, first acquire due at once. `first_index` is where the view's
- * index starts (random, so that an index of an earlier process never matches).
+ * index starts (random, so that an index of an earlier process never matches); modulo
+ * ELECTION_SLOTS it decides when this election asks.
  */
 void election_init(struct election *election, const struct election_config *config,
                    uint64_t first_index, struct instant now);

@@ -6,10 +6,9 @@
 
 #define RETRY_FIRST_NS (20 * NS_PER_MS)
 #define RETRY_MOST_NS (500 * NS_PER_MS)
-#define SLOTS 64 /* of a third of the ttl: those in one go out together, as one batch */
 
 unsigned pace_slot(uint64_t random) {
-    return (unsigned)(random % SLOTS);
+    return (unsigned)(random % ELECTION_SLOTS);
 }
 
 int64_t step_jitter_ns(const struct step *step, int64_t range_ns) {
@@ -23,7 +22,7 @@ int64_t step_jitter_ns(const struct step *step, int64_t range_ns) {
 
 int64_t step_paced_ns(const struct step *step, int64_t from_ns) {
     int64_t pace_ns = step->election->config->ttl_ns / 3;
-    int64_t phase_ns = pace_ns / SLOTS * step->election->pace_slot;
+    int64_t phase_ns = pace_ns / ELECTION_SLOTS * step->election->pace_slot;
     int64_t latest_ns = from_ns + pace_ns;
     int64_t at_ns = latest_ns - (latest_ns + pace_ns - phase_ns) % pace_ns;
     return at_ns > step->now_ns ? at_ns : latest_ns;
