@@ -21,7 +21,7 @@ install(FILES ${CMAKE_CURRENT_LIST_DIR}/systemd/gavel.sysusers.conf
     DESTINATION lib/sysusers.d RENAME gavel.conf COMPONENT service)
 
 install(DIRECTORY ${CMAKE_CURRENT_LIST_DIR}/sql DESTINATION ${gavel_share} COMPONENT operations)
-foreach(part monitoring kubernetes operations.md)
+foreach(part monitoring kubernetes operations.md migrate-leader-elector.md)
     if(IS_DIRECTORY ${CMAKE_CURRENT_LIST_DIR}/${part})
         install(DIRECTORY ${CMAKE_CURRENT_LIST_DIR}/${part}
             DESTINATION ${gavel_share} COMPONENT operations)

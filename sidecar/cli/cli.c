@@ -89,6 +89,10 @@ int cli_main(const char *program, const char *libraries, const struct cli_comman
                      libraries, libraries[0] != '\0' ? "\n" : "");
         return 0;
     }
+    /* As the old leader-elector was started: with flags alone. */
+    if (own != NULL && strncmp(name, "--", 2) == 0) {
+        return own->run(argc - 1, argv + 1);
+    }
     const struct cli_command *command = find(own, help ? argv[2] : name);
     if (command == NULL) {
         return unknown_command(help ? argv[2] : name, own);

@@ -47,6 +47,12 @@ enum mutant {
     MUTANT_STORE_TOKEN_NOT_RAISED, /* a token is the record's plus one only */
     MUTANT_STORE_RELEASE_ENDS,     /* a release without the mark moves the recorded end to now */
     MUTANT_STORE_END_SHORT,        /* a grant's recorded end is its own ttl, whatever came before */
+    /* ... in the model of a lock that goes with its connection */
+    MUTANT_SESSION_NO_GRACE,   /* the row's missing mark is not looked at */
+    MUTANT_SESSION_ANY_SERVER, /* ... or whose it is */
+    MUTANT_SESSION_MARK_STAYS, /* a new grant leaves the mark of the last one */
+    MUTANT_SESSION_MARK_ANY,   /* the mark is set whatever the row says */
+    MUTANT_RESOURCE_OPEN,      /* what is outside does not compare tokens */
     MUTANT_COUNT
 };
 extern enum mutant mutant_active;

@@ -131,6 +131,26 @@ static bool has_control_bytes(const char *line, size_t length) {
     return false;
 }
 
+#define NAMES_MOST 190
+
+/* "TEXT: billing, reports and 3 more" */
+static void fault_with_names(struct socket_client *client, enum socket_fault fault,
+                             const char *text) {
+    const struct board *board = client->server->setup.board;
+    char line[240];
+    size_t used = 0;
+    for (size_t i = 0; i < board->count; i++) {
+        const char *name = board->entries[i].name;
+        if (i > 0 && used + strlen(name) > NAMES_MOST) {
+            snprintf(line + used, sizeof line - used, " and %zu more", board->count - i);
+            break;
+        }
+        used +=
+            (size_t)snprintf(line + used, sizeof line - used, "%s%s", i > 0 ? ", " : text, name);
+    }
+    socket_client_fault(client, fault, line);
+}
+
 static void run_verb(struct socket_client *client, size_t verb, const struct word *name) {
     enum board_find_error error;
     struct board *board = client->server->setup.board;
@@ -138,9 +158,9 @@ static void run_verb(struct socket_client *client, size_t verb, const struct wor
     if (entry != NULL) {
         verbs[verb].run(client, entry);
     } else if (error == BOARD_NAME_NEEDED) {
-        socket_client_fault(client, FAULT_NAME_NEEDED, "there are several elections: name one");
+        fault_with_names(client, FAULT_NAME_NEEDED, "there are several elections, name one: ");
     } else {
-        socket_client_fault(client, FAULT_UNKNOWN_ELECTION, "no election of that name here");
+        fault_with_names(client, FAULT_UNKNOWN_ELECTION, "no election of that name here, but: ");
     }
 }
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import http.server
+import re
 import socketserver
 import threading
 import wsgiref.simple_server
@@ -75,15 +76,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        self.wfile.write(body)
 
 
 class Objects(_Serving):
     """An object store with conditional writes, as S3 has them."""
 
     def __init__(self):
-        self.objects = {}  # path -> (etag, token, body)
+        self.objects = {}  # path -> (etag, body); metadata is not kept, as some do not
         self.refused = 0   # by a condition
         self.lock = threading.Lock()
         outer = self
@@ -93,10 +93,13 @@ class Objects(_Serving):
                 found = outer.objects.get(self.path)
                 if not found:
                     return self.reply(404)
-                etag, token, body = found
-                return self.reply(200, body, [("ETag", etag), ("x-amz-meta-fencing-token", token)])
-
-            do_HEAD = do_GET
+                etag, body = found
+                most = re.fullmatch("bytes=0-([0-9]+)", self.headers.get("Range", ""))
+                if not most:
+                    return self.reply(200, body, [("ETag", etag)])
+                if not body:
+                    return self.reply(416)
+                return self.reply(206, body[:int(most[1]) + 1], [("ETag", etag)])
 
             def do_PUT(self):
                 self.reply(outer.put(self.path, self.headers, self.body()))
@@ -111,8 +114,7 @@ class Objects(_Serving):
                     or (headers.get("If-None-Match") == "*" and found):
                 self.refused += 1
                 return 412
-            token = headers.get("x-amz-meta-fencing-token", "0")
-            self.objects[path] = (f'"{hashlib.md5(body).hexdigest()}"', token, body)
+            self.objects[path] = (f'"{hashlib.md5(body).hexdigest()}"', body)
             return 200
 
 

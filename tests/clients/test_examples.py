@@ -72,7 +72,7 @@ def c(folder):
     make("c", ["cc", "-Wall", "-Wextra", "-Werror", os.path.join(folder, "c", "example.c"), "-o",
                 program, *flags])
     # The headers are C++ too.
-    make("c", ["cc", "-x", "c++", "-fsyntax-only", *[f for f in flags if f.startswith("-I")],
+    make("c", ["c++", "-x", "c++", "-fsyntax-only", *[f for f in flags if f.startswith("-I")],
                 os.path.join(folder, "c", "example.c")]) if shutil.which("c++") else None
     return [[program]]
 

@@ -39,6 +39,16 @@ def test_postgres(postgres):
     session.close()
 
 
+@pytest.mark.parametrize("token", ["0", "-5", "NULL", "100000000000001", "9223372036854775807"])
+def test_postgres_what_is_no_token_shuts_nobody_out(postgres, token):
+    postgres.sql(read_guard("postgres.sql"))
+    session = PgWire(postgres.port, "super", "app")
+    with pytest.raises(PgError, match="22023 no fencing token"):
+        session.ask(f"SELECT gavel_fence('a', {token})")
+    session.ask("SELECT gavel_fence('a', 1)")
+    session.close()
+
+
 def test_postgres_a_transaction_that_is_under_way_keeps_others_out(postgres):
     postgres.sql(read_guard("postgres.sql"))
     old, new = (PgWire(postgres.port, "super", "app") for _ in range(2))
@@ -65,23 +75,34 @@ def test_redis_compares_digits_and_not_doubles(redis):
     def put(token, value="x"):
         return redis.cli("EVAL", script, 2, "fence", "key", token, value)
     # As doubles all of these would be equal; as plain text 10 would be less than 9.
-    for token in ("9", "10", "10", "9007199254740992", "9007199254740993", "123456789012345678901"):
+    for token in ("9", "10", "10", "99999999999998", "99999999999999", "100000000000000"):
         assert put(token, token) == "OK"
         assert redis.cli("GET", "key") == token
-    for token in ("123456789012345678900", "99", "0123456789012345678900", "0"):
-        with pytest.raises(RespError, match="^STALE 123456789012345678901 has been seen"):
+    for token in ("99999999999999", "99", "099999999999999"):
+        with pytest.raises(RespError, match="^STALE 100000000000000 has been seen"):
             put(token)
-    for token in ("", "-1", "1e30", "0x10", "1 "):
+    assert redis.cli("GET", "key") == "100000000000000"
+
+
+def test_redis_what_is_no_token_shuts_nobody_out(redis):
+    script = read_guard("redis.lua")
+    strange = ("", "0", "00", "-1", "1e30", "0x10", "1 ", "100000000000001", "999999999999999", "1" * 40)
+    for token in strange:
         with pytest.raises(RespError, match="^BADTOKEN"):
-            put(token)
-    assert redis.cli("GET", "key") == "123456789012345678901"
+            redis.cli("EVAL", script, 2, "fence", "key", token, "x")
+    assert redis.cli("EXISTS", "fence", "key") == 0
+    assert redis.cli("EVAL", script, 2, "fence", "key", "007", "x") == "OK"
+    assert redis.cli("GET", "fence") == "7"
+    redis.cli("SET", "fence", "junk")
+    with pytest.raises(RespError, match="^BADFENCE"):
+        redis.cli("EVAL", script, 2, "fence", "key", "8", "x")
 
 
-def call(application, method="PUT", token=None, body=b"x"):
+def call(application, method="PUT", token=None, body=b"x", **more):
     import io
     answer = {}
     environ = {"REQUEST_METHOD": method, "wsgi.input": io.BytesIO(body),
-               "CONTENT_LENGTH": str(len(body))}
+               "CONTENT_LENGTH": str(len(body)), **more}
     if token is not None:
         environ["HTTP_FENCING_TOKEN"] = token
     application(environ, lambda status, headers: answer.update(status=status))
@@ -95,12 +116,44 @@ def test_http(folder):
     assert call(fenced, token="10", body=b"a") == "200"
     assert call(fenced, token="9", body=b"b") == "412" and service.value == b"a"
     assert call(fenced, token="10", body=b"c") == "200" and service.value == b"c"
-    for token in (None, "", "-5", "1e9", "\u0661", "9" * 40):
+    for token in (None, "", "0", "-5", "1e9", "\u0661", "100000000000001", "9" * 40):
         assert call(fenced, token=token) == "428", token
     assert call(fenced, "GET") == "200"
     # It remembers over a restart.
     again = Fenced(service, path)
     assert call(again, token="9") == "412" and call(again, token="11") == "200"
+
+
+def test_http_bodies_have_bounds(folder):
+    fenced = Fenced(Register(), folder + "/fence", body_most=10)
+    assert call(fenced, token="10", body=b"x" * 10) == "200"
+    assert call(fenced, token="11", body=b"x" * 11) == "413"
+    assert call(fenced, token="11", CONTENT_LENGTH="10") == "400", "it ended early"
+    assert call(fenced, token="11", CONTENT_LENGTH="-1") == "411"
+    assert call(fenced, token="11", HTTP_TRANSFER_ENCODING="chunked") == "411"
+    assert call(fenced, token="10") == "200", "nothing of those was remembered"
+
+
+def test_http_a_leader_that_is_paused_in_its_body_keeps_nobody_out(folder):
+    class Stuck:
+        reached, go = threading.Event(), threading.Event()
+
+        def read(self, length):
+            self.reached.set()
+            assert self.go.wait(60)
+            return b"o" * length
+    service = Register()
+    fenced = Fenced(service, folder + "/fence")
+    said = []
+    stuck = Stuck()
+    old = threading.Thread(target=lambda: said.append(
+        call(fenced, token="5", CONTENT_LENGTH="3", **{"wsgi.input": stuck})))
+    old.start()
+    assert stuck.reached.wait(20)
+    assert call(fenced, token="6", body=b"new") == "200"
+    stuck.go.set()
+    old.join(20)
+    assert said == ["412"] and service.value == b"new"
 
 
 def test_http_a_request_that_is_being_handled_is_not_overtaken(folder):
@@ -150,6 +203,27 @@ def test_objects(closing):
     # Two that find no object yet.
     assert store.put_if("/new", b"a", 6, {"If-None-Match": "*"})
     assert not store.put_if("/new", b"b", 5, {"If-None-Match": "*"})
+
+
+def test_objects_that_no_fence_has_written(closing):
+    server = closing(Objects())
+    store = ObjectFence("127.0.0.1", server.port)
+    for body in (b"", b"report", b"-5\n", b"0\n", b"1000000000000000\n", b"12345"):
+        server.put("/report", {}, body)
+        with pytest.raises(ValueError, match="first line"):
+            store.put("/report", b"a", 10)
+    for token in (0, -1, 10**14 + 1):
+        with pytest.raises(ValueError, match="no fencing token"):
+            store.put("/new", b"a", token)
+    store.put("/new", b"a", 1)
+
+
+def test_files_what_is_no_token_shuts_nobody_out(folder):
+    fence = FileFence(folder + "/report")
+    for token in (0, -1, 10**14 + 1):
+        with pytest.raises(ValueError):
+            fence.write(b"a", token)
+    fence.write(b"a", 1)
 
 
 def test_files(folder):

@@ -177,3 +177,25 @@ def test_an_overlay_of_one_s_own_as_the_readme_shows_it(tmp_path):
     assert {o["metadata"]["namespace"] for o in objects} == {"my-app"}
     assert {c["image"] for c in containers(pod_of(objects))} == \
         {"registry.example/my-app:1.2", "registry.example/gavel:0.1.0"}
+    env = {e["name"]: e.get("value") for e in gavel_of(objects)["env"]}
+    assert env["GAVEL_ELECTION"] == "my-app" and env["GAVEL_STORE_FILE"] == "/etc/gavel/store/url"
+    assert [o["kind"] for o in objects if o["kind"] == "PodMonitor"]
+
+
+@pytest.mark.parametrize("store", ["postgres", "redis", "redlock"])
+def test_components_go_with_any_store(tmp_path, store):
+    shutil.copytree(strict.KUSTOMIZE, tmp_path / "kubernetes")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "kustomization.yaml").write_text(f"""
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [../kubernetes/overlays/{store}]
+components: [../kubernetes/components/two-containers, ../kubernetes/components/podmonitor]
+""")
+    objects = strict.render(str(tmp_path / "mine"))
+    assert strict.problems(objects, str(tmp_path)) == []
+    (of_this_store,) = [o for o in objects if o["kind"] == "NetworkPolicy"]
+    port = of_this_store["spec"]["egress"][-1]["ports"][0]["port"]
+    assert port == (5432 if store == "postgres" else 6379)
+    assert len([o for o in objects if o["kind"] == "PodMonitor"]) == 1
+    assert {c["name"] for c in pod_of(objects)["containers"]} == {"app", "gavel"}

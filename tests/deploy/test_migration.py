@@ -20,9 +20,9 @@ LATE_NS = 25 * MS
 class OldFlags(Sidecar):
     """Started as the old image was."""
     def command(self):
-        return [GAVEL, "run", "--store", self.store, "--socket", self.socket_path, "--health", ":0",
-                "--page-dir", "off", f"--election={self.elections[0]}", f"--id={self.identity}",
-                "--election-namespace=old", f"--http={self.http}", *self.options]
+        return [GAVEL, f"--election={self.elections[0]}", f"--id={self.identity}",
+                "--election-namespace=old", f"--http={self.http}", "--store", self.store,
+                "--socket", self.socket_path, "--health", ":0", "--page-dir", "off", *self.options]
 
 
 class Poller:

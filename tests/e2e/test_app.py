@@ -12,7 +12,7 @@ import pytest
 from kit.application import Application
 from kit.clock import MS, S, boottime_ns, wait_until
 from kit.latency import Latency
-from kit.sidecar import LONG, TIMING
+from kit.sidecar import LONG, SLACK_MS, TIMING
 
 KILLS = (100 if LONG else 12) if TIMING else 4
 
@@ -57,7 +57,7 @@ def test_a_killed_application_is_replaced_at_once(pair, latency):
     took.sort()
     print(f"taken over after {took[len(took) // 2]:.1f} ms, at most {took[-1]:.1f} ms")
     if TIMING:
-        assert took[int(len(took) * 0.95) - 1] <= 50, took
+        assert took[int(len(took) * 0.95) - 1] <= 50 + SLACK_MS, took
 
 
 def hung(leading, other):
@@ -78,7 +78,7 @@ def test_a_hung_application_loses_leadership_when_its_validity_has_ended(pair, l
     assert event["reason"] == "app-hung"
     if TIMING:
         late = latency.worst_ns(stopped, when)
-        assert when - stopped <= 500 * MS + 400 * MS + 100 * MS + late, (when - stopped) / MS
+        assert when - stopped <= (1000 + SLACK_MS) * MS + late, (when - stopped) / MS
     # It beats again, and stands again.
     other.kill9()
     leading.wait_leader(when, 10)
@@ -98,7 +98,7 @@ def test_a_hung_application_is_not_waited_for_in_efficiency(pair, latency, monit
     assert told and all(f'"{token} unclean"' in rest for rest in told), told
     if TIMING:
         late = latency.worst_ns(stopped, when)
-        assert when - stopped <= 500 * MS + 50 * MS + late, (when - stopped) / MS
+        assert when - stopped <= (550 + SLACK_MS) * MS + late, (when - stopped) / MS
 
 
 def test_one_that_was_hung_for_a_moment_is_not_waited_for_either(pair, latency):
@@ -114,7 +114,7 @@ def test_one_that_was_hung_for_a_moment_is_not_waited_for_either(pair, latency):
     taken, _, when = other.wait_leader(stopped, 20)
     assert taken > token and when >= leading.last_deadline()
     if TIMING:  # a lease that was renewed until the end of the drain would last for more than 10 s
-        assert when - stopped <= 300 * MS + 1500 * MS + 200 * MS + latency.worst_ns(stopped, when)
+        assert when - stopped <= (2000 + SLACK_MS) * MS + latency.worst_ns(stopped, when)
 
 
 def test_what_an_application_repeats_does_not_fill_the_log(start):

@@ -129,6 +129,14 @@ def test_version_and_help():
     assert "--store" in run(GAVEL, "run", "--help").stdout
 
 
+def test_flags_alone_mean_run(folder):
+    done = run(GAVEL, "--election=x", "--store", "local:" + folder, "--ttl=no")
+    assert done.returncode == 78 and "gavel run" in done.stderr and "--ttl" in done.stderr
+    assert run(GAVEL, "--frobnicate=1").returncode == 64
+    done = run(GAVELCTL, "--election=x")
+    assert done.returncode == 64 and "the command comes before its options" in done.stderr
+
+
 def test_gavelctl_is_static_and_needs_nothing():
     linked = subprocess.run(["ldd", GAVELCTL], capture_output=True, text=True)
     if os.path.basename(BIN) == "release":

@@ -42,7 +42,8 @@ def other_runs_alone(beats, old, what):
     last = max(b[2] for b in beats.all() if b[0] <= old)
     first = min(b[2] for b in new())
     assert last < first, f"{what}: both ran for {(last - first) / MS} ms"
-    assert not beats.running(old), "orphans"
+    # A process that was killed does nothing more, but takes its time to be gone on a busy host.
+    wait_until(lambda: not beats.running(old), 5, "no orphans")
 
 
 @pytest.mark.parametrize("victim", ["supervisor", "guard"])

@@ -159,8 +159,14 @@ def test_errors_on_the_socket_are_clear(leader, unharmed, sent, code):
 
 def test_a_name_is_needed_with_several_elections(start):
     a = start("pod-a", "--mode", "efficiency", elections=("one", "two"))
-    assert a.ask("check").startswith("error name-needed ")
+    assert re.match("error name-needed .* one, two$", a.ask("check"))
+    assert re.match("error unknown-election .* one, two$", a.ask("check three"))
     a.wait_leader(election="one")
+
+
+def test_of_many_elections_some_are_named(start):
+    a = start("pod-a", "--mode", "efficiency", elections=tuple(f"{i:02}" + "x" * 60 for i in range(9)))
+    assert re.match(r"error name-needed .*: 00x+, 01x+ and 7 more$", a.ask("check"))
 
 
 @pytest.mark.parametrize("listener", LISTENERS)

@@ -8,7 +8,7 @@ import pytest
 
 from kit.clock import MS, S, boottime_ns, wait_until
 from kit.latency import Latency
-from kit.sidecar import GAVEL, LONG, TIMING, run
+from kit.sidecar import GAVEL, LONG, SLACK_MS, TIMING, run
 
 BOUNDS = TIMING and LONG  # those of PostgreSQL need a quiet machine
 
@@ -36,7 +36,7 @@ class Takeovers:
     def note(self, since, change):
         raw = change.receive - since
         took = raw - self.sampler.stalled_ns(since, change.receive)
-        allowed = self.bound_ms * MS + WAKE_UPS * self.latency.worst_ns(since, change.receive)
+        allowed = (self.bound_ms + SLACK_MS) * MS + WAKE_UPS * self.latency.worst_ns(since, change.receive)
         self.raw.append(raw // MS)
         self.took.append(took // MS)
         if took > allowed:
@@ -65,8 +65,8 @@ def test_a_kill_hands_over(pods, sample, closing, mode, bound_ms):
     sampler.stop(allowed=("two leaders",) if mode == "efficiency" else ())
     if mode == "correctness":
         assert min(takeovers.raw) >= 1000, "an answer of the killed leader was still good"
-    if BOUNDS:
-        assert len(takeovers.late) <= 1, "one may meet a busy moment of the host"
+    if TIMING:
+        assert len(takeovers.late) <= 1, f"one may meet a busy moment: {takeovers.late}"
 
 
 @pytest.mark.parametrize("mode", ["correctness", "efficiency"])
@@ -91,8 +91,8 @@ def test_a_drain_hands_over_at_once(pods, sample, postgres, closing, mode):
         sampler.readers("resume", leader)
     sampler.stop()
     print(f"\nPostgreSQL, {mode}: SIGTERM taken over after {takeovers.took} ms")
-    if BOUNDS:
-        assert len(takeovers.late) <= 1, "one may meet a busy moment of the host"
+    if TIMING:
+        assert len(takeovers.late) <= 1, f"one may meet a busy moment: {takeovers.late}"
 
 
 def test_an_ended_session_is_seen_at_once_and_never_entered_again(pods, sample, postgres, closing):
@@ -226,7 +226,7 @@ def test_a_drain_ends_while_the_server_is_silent(pods, sample, postgres):
     sampler.stop()
 
 
-def test_settings_of_the_role_do_not_matter(pods, sample, postgres):
+def test_settings_of_the_role_do_not_matter(pods, sample, postgres, timely):
     for setting in ("statement_timeout = '200ms'", "lock_timeout = '1ms'",
                     "idle_session_timeout = '1s'", "synchronous_commit = off",
                     "default_transaction_isolation = serializable",
@@ -239,7 +239,7 @@ def test_settings_of_the_role_do_not_matter(pods, sample, postgres):
     token = leader.check().token
     until = boottime_ns() + 3 * S
     while boottime_ns() < until:
-        assert leader.check().token == token
+        assert leader.check().token == token, leader.log()[-3000:]
     leader.kill9()
     sampler.wait_for_leader(boottime_ns(), besides=(leader.identity,))
     sampler.stop()

@@ -9,11 +9,11 @@ import time
 import pytest
 
 from kit.clock import MS, S, boottime_ns, wait_until
-from kit.netns import Network, can_make_networks
+from kit.netns import Network, can_make_networks, can_mount_privately
 from kit.postgres_server import Postgres
 from kit.ports import free_port
 from kit.relay import Relay
-from kit.sidecar import LONG, TIMING
+from kit.sidecar import GAVEL, LONG, TIMING, run
 
 BOUNDS = TIMING and LONG  # those of PostgreSQL need a quiet machine
 
@@ -148,7 +148,7 @@ def test_hosts_that_do_not_answer_are_passed_over(start, postgres, closing):
         assert not BOUNDS or boottime_ns() - since < 4 * S
 
 
-@pytest.mark.skipif(not can_make_networks(), reason="needs root")
+@pytest.mark.skipif(not can_mount_privately(), reason="needs root, and / as a mount of its own")
 def test_a_name_server_that_says_nothing_stalls_nobody(start, folder):
     resolv = folder + "/resolv.conf"
     with open(resolv, "w", encoding="ascii") as f:
@@ -205,6 +205,46 @@ def test_notices_are_not_a_loss(start, postgres):
     until = boottime_ns() + 2 * S
     while boottime_ns() < until:
         assert pod.check().token == token
+
+
+def backends(postgres, pod):
+    return postgres.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'gavel/"
+                        f"{pod.identity}'")
+
+
+def test_a_follower_makes_ready_for_a_handover(start, postgres):
+    options = ("--ttl", "3s", "--mode", "efficiency")
+    leader = start("pod-a", *options, store=postgres.url)
+    leader.wait_leader(60)
+    follower = start("pod-b", *options, store=postgres.url)
+    follower.wait_state("follower", 60)
+    wait_until(lambda: [backends(postgres, p) for p in (leader, follower)] == ["1", "1"], 20,
+               "no second connection is open")
+    key = run(GAVEL, "key", "a").stdout.strip()
+    postgres.sql(f"SELECT pg_notify('gavel_released', '{key} leaving')")
+    wait_until(lambda: backends(postgres, follower) == "2", 20)
+    wait_until(lambda: backends(postgres, follower) == "1", 20, "it is not kept")
+    assert backends(postgres, leader) == "1", "a leader expects no grant"
+    assert leader.leads()
+
+
+@pytest.mark.parametrize("others", [0, 8])
+def test_few_sidecars_are_told_that_one_is_leaving(start, postgres, closing, others):
+    """Of many each would open a connection at the same time."""
+    pod = start("pod-a", "--ttl", "1s", "--drain", "none", store=postgres.url)
+    pod.wait_leader(60)
+    for i in range(others):
+        closing(postgres.session("app")).ask(f"SET application_name = 'gavel/{i}'")
+    listener = closing(postgres.session())
+    listener.ask("LISTEN gavel_released")
+    pod.terminate()
+    heard = []
+
+    def listen():
+        heard.extend(listener.ask("SELECT 1"))
+        return any(" clean" in line for line in heard)
+    wait_until(listen, 20)
+    assert any(" leaving" in line for line in heard) == (others == 0), heard
 
 
 def test_slots_that_are_taken_are_waited_for(start, folder, closing):

@@ -205,7 +205,7 @@ def test_no_password_is_shown(start, postgres, folder):
     env = {"GAVEL_STORE": url}
     pod = start("pod-a", "--ttl", "1s", store=postgres.url.replace("app@", "app:wrong-Zq@"))
     wait_until(lambda: "28P01" in pod.log(), 30)
-    assert "wrong-Zq" not in pod.log()
+    assert "wrong-Zq" not in pod.log() and "PGPASSWORD" in pod.log()
     shown = run(GAVEL, "config", "--election", "a", "--socket", folder + "/x", env=env)
     assert shown.returncode == 0 and secret not in shown.stdout + shown.stderr
     bad = run(GAVEL, "config", "--election", "a", "--socket", folder + "/x",

@@ -6,7 +6,7 @@ import random
 
 from kit.clock import MS, S, boottime_ns, wait_until
 from kit.latency import Latency
-from kit.sidecar import LONG, TIMING, run, GAVEL
+from kit.sidecar import LONG, SLACK_MS, TIMING, run, GAVEL
 
 TTL_NS = 1 * S
 ROUNDS = 200 if LONG else 12
@@ -52,6 +52,7 @@ class Rounds:
     def taken_over(self, kind, old, since, bound_ms):
         change = self.sampler.wait_for_leader(since, besides=(old.identity,))
         took = change.receive - since - self.sampler.stalled_ns(since, change.receive)
+        bound_ms += SLACK_MS
         self.took.append((kind, took // MS, bound_ms))
         if took > bound_ms * MS:
             # Who was late before it could not measure the server's clock either.

@@ -13,6 +13,12 @@ def can_make_networks():
                           ).returncode == 0
 
 
+def can_mount_privately():
+    """False as well where / is no mount of its own, as in a chroot."""
+    return os.geteuid() == 0 and subprocess.run(
+        ["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
+
+
 def _ip(*words):
     subprocess.run(["ip", *words], check=True, capture_output=True)
 
@@ -29,6 +35,13 @@ class Network:
         self.inner = f"gv{number}n{Network._count}"[:15]
         third = (number + Network._count) % 250
         self.here, self.there = f"10.251.{third}.1", f"10.251.{third}.2"
+        try:
+            self._make()
+        except BaseException:
+            self.close()
+            raise
+
+    def _make(self):
         _ip("netns", "add", self.name)
         _ip("link", "add", self.link, "type", "veth", "peer", "name", self.inner)
         _ip("link", "set", self.inner, "netns", self.name)
@@ -36,22 +49,26 @@ class Network:
         _ip("link", "set", self.link, "up")
         for words in (("addr", "add", self.there + "/30", "dev", self.inner),
                       ("link", "set", self.inner, "up"), ("link", "set", "lo", "up")):
-            _ip("-n", self.name, *words)
+            self._ip_there(*words)
 
     @property
     def prefix(self):
-        """What a command is started with to run in it."""
-        return ["ip", "netns", "exec", self.name]
+        """What a command is started with to run in it. `ip netns exec` would mount things as well,
+        which it cannot in a chroot."""
+        return ["nsenter", f"--net=/run/netns/{self.name}"]
+
+    def _ip_there(self, *words):
+        subprocess.run([*self.prefix, "ip", *words], check=True, capture_output=True)
 
     def swallow(self):
         """Every frame goes to a station that is not there."""
         nobody = ("lladdr", "02:00:00:00:00:99", "nud", "permanent")
         _ip("neigh", "replace", self.there, *nobody, "dev", self.link)
-        _ip("-n", self.name, "neigh", "replace", self.here, *nobody, "dev", self.inner)
+        self._ip_there("neigh", "replace", self.here, *nobody, "dev", self.inner)
 
     def mend(self):
         _ip("neigh", "del", self.there, "dev", self.link)
-        _ip("-n", self.name, "neigh", "del", self.here, "dev", self.inner)
+        self._ip_there("neigh", "del", self.here, "dev", self.inner)
 
     def close(self):
         for words in (("link", "del", self.link), ("netns", "del", self.name)):

@@ -27,7 +27,7 @@ static int64_t soon_ns(struct world *world) {
 
 void apps_plan(struct world *world) {
     struct rng *rng = &world->app_rng;
-    world->plan.apps = rng_chance(rng, 500);
+    world->plan.apps = rng_chance(rng, 500) && !schedule_is_off(world->schedule, PART_APPS);
     for (int i = 0; i < world->plan.hosts && world->plan.apps; i++) {
         struct election_config *config = &world->hosts[i].config;
         config->require_app = rng_chance(rng, 300);
@@ -268,17 +268,16 @@ void apps_message(struct world *world, struct host *host, const struct message *
     }
 }
 
-void apps_fault(struct world *world, const struct message *message) {
-    if (world->now_ns >= world->plan.chaos_until_ns || world->plan.calm) {
-        return;
-    }
+void apps_fault(struct world *world) {
+    struct rng usual = world->app_rng;
+    world->app_rng = world->rng;
     int host = readers_leader(world);
     if (host < 0 || rng_chance(&world->app_rng, 200)) {
         host = rng_index(&world->app_rng, world->plan.hosts);
     }
     fail(world, &world->hosts[host]);
-    world_call(world, rng_between(&world->app_rng, 1, 4 * world->plan.ttl_most_ns), message->call,
-               0, 0);
+    world->rng = world->app_rng;
+    world->app_rng = usual;
 }
 
 void apps_calm_down(struct world *world) {

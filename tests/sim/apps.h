@@ -22,8 +22,8 @@ void apps_message(struct world *world, struct host *host, const struct message *
 /* The core told it to stop, or lets what it was told end with it. */
 void apps_actions(struct world *world, struct host *host, const struct election_actions *actions);
 
-/* The next fault of an application. */
-void apps_fault(struct world *world, const struct message *message);
+/* A fault of an application. */
+void apps_fault(struct world *world);
 
 /* All behave from now on. */
 void apps_calm_down(struct world *world);

@@ -21,6 +21,7 @@ static void book_extend(struct grant_book *book, const struct host *host,
     }
     book->real_deadline_ns = reply->sent.real_ns + good_ns;
     book->sent_ns = reply->sent.boot_ns;
+    book->sent_at_ns = host->op_sent_at_ns;
     if (reply->sent.boot_ns >= book->doubted_ns) {
         book->doubted_ns = 0;
     }
@@ -103,6 +104,10 @@ static void check_lease(struct world *world, const struct host *host, struct ins
 /* The store itself still keeps the lock for longer, unless something took it away. */
 static void check_key(struct world *world, const struct host *host, int64_t end_ns) {
     struct lock_key *key = &world->store.key;
+    /* What goes with its connection is kept by the messages on that, not by those about the row. */
+    if (world->plan.kind != KIND_LEASE && host->book.sent_at_ns <= world->store_disturbed_ns) {
+        return;
+    }
     for (unsigned i = 0; i < world->minted_count && i < TOKENS_MOST; i++) {
         const struct minted *minted = &world->minted[i];
         if (minted->token == host->book.token && same_nonce(minted->nonce, host->book.nonce) &&
@@ -185,6 +190,7 @@ void checks_answer(struct world *world, struct host *host, struct instant now,
 void checks_answer_to(struct world *world, struct host *host, struct instant now,
                       const struct answer *answer, bool app) {
     book_look(&host->book, now);
+    world->digest = rng_mix(world->digest ^ answer->token ^ (uint64_t)now.boot_ns);
     if (!answer->leader) {
         return;
     }

@@ -5,6 +5,7 @@
 #include "election/mutant.h"
 #include "network.h"
 #include "readers.h"
+#include "session.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -53,7 +54,7 @@ void host_start(struct world *world, struct host *host) {
 }
 
 void host_stop(struct world *world, struct host *host) {
-    (void)world;
+    session_host_stops(world, host);
     host->running = false;
     host->draining = false;
     host->op = OP_NONE;
@@ -171,6 +172,12 @@ void host_message(struct world *world, struct host *host, const struct message *
         host_event(world, host, &event);
         break;
     case MESSAGE_LOST:
+        if (world->plan.kind != KIND_LEASE) {
+            if (message->number == host->seat.session) {
+                session_lost(world, host);
+            }
+            break;
+        }
         event.type = EVENT_LOST;
         event.reply = message->body.reply;
         host_event(world, host, &event);

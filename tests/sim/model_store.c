@@ -255,7 +255,7 @@ static void renew(struct script *script) {
     reply->token = key->token;
 }
 
-static void name_server(const struct model_store *store, char *text) {
+void model_store_name_server(const struct model_store *store, char text[SERVER_ID_MAX]) {
     memset(text, 0, SERVER_ID_MAX);
     if (store->server.run != 0) {
         snprintf(text, SERVER_ID_MAX, "run%u:repl%u", store->server.run, store->server.repl);
@@ -275,7 +275,7 @@ static void release(struct script *script) {
         return;
     }
     char server[SERVER_ID_MAX];
-    name_server(script->store, server);
+    model_store_name_server(script->store, server);
     bool match = strcmp(script->request->server, server) == 0 && record->present &&
                  record->complete && record->token == script->request->token &&
                  same_nonce(record->nonce, script->request->nonce) &&
@@ -300,7 +300,7 @@ void model_store_apply(struct model_store *store, const struct lock_request *req
     result->recorded_token = store->record.present ? store->record.token : 0;
     reply->longest_ttl_ns = store->record.present ? store->record.ttl_ns : 0;
     reply->server_now_us = script.now_us;
-    name_server(store, reply->server);
+    model_store_name_server(store, reply->server);
     bool counts =
         store->key.present || (store->record.present && script.now_us < store->record.end_us);
     if (counts && request->nodes != 0 && store->record.nodes != 0) {

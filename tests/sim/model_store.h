@@ -21,6 +21,7 @@ struct lock_key {
     int host;
     uint64_t token;
     int64_t ttl_ns;
+    unsigned session;   /* the connection that it goes with; 0: none */
     int64_t expires_ms; /* the server's clock; negative: never */
 };
 
@@ -58,6 +59,8 @@ struct lock_request {
     bool take;
     bool raise_token;
     bool clean;
+    int stage;        /* of an operation that is several messages */
+    unsigned session; /* the connection that it comes over */
 };
 
 struct lock_result {
@@ -75,6 +78,9 @@ void model_store_expire(struct model_store *store, int64_t true_ns);
 
 void model_store_apply(struct model_store *store, const struct lock_request *request,
                        int64_t true_ns, struct lock_result *result);
+
+/* Who the server says that it is. */
+void model_store_name_server(const struct model_store *store, char text[SERVER_ID_MAX]);
 
 /* The server's clock. */
 int64_t model_store_now_us(const struct model_store *store, int64_t true_ns);

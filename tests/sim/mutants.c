@@ -47,6 +47,11 @@ static const char *const names[MUTANT_COUNT] = {
     [MUTANT_STORE_TOKEN_NOT_RAISED] = "store-token-not-raised",
     [MUTANT_STORE_RELEASE_ENDS] = "store-release-ends",
     [MUTANT_STORE_END_SHORT] = "store-end-short",
+    [MUTANT_SESSION_NO_GRACE] = "session-no-grace",
+    [MUTANT_SESSION_ANY_SERVER] = "session-any-server",
+    [MUTANT_SESSION_MARK_STAYS] = "session-mark-stays",
+    [MUTANT_SESSION_MARK_ANY] = "session-mark-any",
+    [MUTANT_RESOURCE_OPEN] = "resource-open",
 };
 
 bool mutants_plant(const char *name) {

@@ -3,6 +3,7 @@
 #include "checks.h"
 #include "host.h"
 #include "past.h"
+#include "session.h"
 
 #include <string.h>
 
@@ -89,22 +90,28 @@ static void repeat(struct world *world, struct host *host, struct message messag
     world_push(world, &message);
 }
 
-static void send(struct world *world, struct host *host) {
-    host->op_sent = host_now(world, host);
-    if (world->store_down_until_ns > world->now_ns && rng_chance(&world->rng, 500)) {
-        answer_unsure(world, host, REASON_STORE_UNREACHABLE);
-        return;
-    }
+void network_put(struct world *world, struct host *host) {
     struct message message = {.type = MESSAGE_REQUEST,
                               .at_ns = world->now_ns + travel_ns(world, host, true),
                               .host = host->index,
                               .epoch = host->epoch,
                               .number = host->op_number};
     message.body.request = host->op_request;
-    if (message.body.request.op == OP_ACQUIRE && host->slow_acquire_ns > 0) {
+    if (message.body.request.op == OP_ACQUIRE && host->slow_acquire_ns > 0 &&
+        world->now_ns < world->plan.chaos_until_ns) {
         message.at_ns = world->now_ns + host->slow_acquire_ns;
     }
-    repeat(world, host, message);
+    if (world->plan.kind != KIND_LEASE) {
+        message.at_ns =
+            session_in_order(message.body.request.stage, &host->seat.arrives_ns, message.at_ns);
+    }
+    if (world->plan.kind == KIND_KERNEL) { /* no network, only a slow disk */
+        world_push(world, &message);
+        return;
+    }
+    if (world->plan.kind == KIND_LEASE) {
+        repeat(world, host, message);
+    }
     if (host->cut_until_ns > world->now_ns ||
         rng_chance(&world->rng, world->network.lose_request)) {
         world_count(world, STAT_REQUESTS_LOST);
@@ -113,8 +120,34 @@ static void send(struct world *world, struct host *host) {
     world_push(world, &message);
 }
 
+static void send(struct world *world, struct host *host) {
+    host->op_sent = host_now(world, host);
+    host->op_sent_at_ns = world->now_ns;
+    if (world->store_down_until_ns > world->now_ns && rng_chance(&world->rng, 500)) {
+        answer_unsure(world, host, REASON_STORE_UNREACHABLE);
+    } else if (world->plan.kind == KIND_LEASE) {
+        network_put(world, host);
+    } else {
+        session_send(world, host);
+    }
+}
+
+static void reply(struct world *world, struct host *host, struct message message) {
+    if (world->plan.kind != KIND_LEASE && !session_reply(world, host, &message)) {
+        return;
+    }
+    if (message.body.reply.outcome != OUTCOME_UNSURE &&
+        host_now(world, host).boot_ns - host->op_sent.boot_ns < host->config.margin_ns / 5) {
+        host->measured_ns = world->now_ns;
+    }
+    answer(world, host, &message.body.reply);
+}
+
 void network_host_message(struct world *world, struct host *host, const struct message *message) {
     if (host->op == OP_NONE || message->number != host->op_number) {
+        if (message->type == MESSAGE_REPLY && world->plan.kind != KIND_LEASE) {
+            session_learn(host, message);
+        }
         return; /* of an attempt that is over: its connection is gone */
     }
     switch (message->type) {
@@ -123,18 +156,18 @@ void network_host_message(struct world *world, struct host *host, const struct m
         break;
     case MESSAGE_TIMEOUT:
         world_count(world, STAT_TIMEOUTS);
+        if (world->plan.kind != KIND_LEASE) {
+            session_timeout(world, host);
+        }
         answer_unsure(world, host, REASON_STORE_UNREACHABLE);
         break;
     case MESSAGE_REPLY:
-        if (host->cut_until_ns > world->now_ns || host->deaf_until_ns > world->now_ns) {
+        if (world->plan.kind != KIND_KERNEL &&
+            (host->cut_until_ns > world->now_ns || host->deaf_until_ns > world->now_ns)) {
             world_count(world, STAT_REPLIES_LOST);
             break;
         }
-        if (message->body.reply.outcome != OUTCOME_UNSURE &&
-            host_now(world, host).boot_ns - host->op_sent.boot_ns < host->config.margin_ns / 5) {
-            host->measured_ns = world->now_ns;
-        }
-        answer(world, host, &message->body.reply);
+        reply(world, host, *message);
         break;
     case MESSAGE_TICK:
     case MESSAGE_WAKE:
@@ -151,7 +184,7 @@ void network_host_message(struct world *world, struct host *host, const struct m
 }
 
 /* Tells every subscriber, the one that released too. */
-static void wake_all(struct world *world, bool clean) {
+void network_wake_all(struct world *world, bool clean) {
     for (int i = 0; i < world->plan.hosts; i++) {
         struct host *host = &world->hosts[i];
         if (!host->running || host->cut_until_ns > world->now_ns ||
@@ -167,24 +200,45 @@ static void wake_all(struct world *world, bool clean) {
     }
 }
 
-static void trace_request(const struct world *world, const struct message *message,
-                          const struct lock_result *result) {
+void network_trace_request(const struct world *world, const struct message *message,
+                           const struct lock_result *result) {
     static const char *const ops[] = {"", "acquire", "renew", "release"};
+    static const char *const stages[] = {"",       "tries", "looks",   "probes",  "mints",
+                                         "raises", "marks", "unlocks", "gives up"};
     static const char *const outcomes[] = {"unsure", "yes", "no"};
     static const char *const priors[] = {"none", "end", "clean"};
     const struct lock_request *request = &message->body.request;
     const struct store_reply *reply = &result->reply;
-    bool judged = request->op == OP_ACQUIRE && reply->outcome == OUTCOME_YES;
-    world_trace(world, "  store: %s %02x%02x of host %d%s: %s, token %llu%s%s%s", ops[request->op],
+    bool judged = request->op == OP_ACQUIRE && reply->outcome == OUTCOME_YES &&
+                  (request->stage == STAGE_OVER || request->stage == STAGE_MINT);
+    world_trace(world, "  store: %s %02x%02x of host %d%s: %s, token %llu%s%s%s",
+                request->stage != STAGE_OVER ? stages[request->stage] : ops[request->op],
                 request->nonce[0], request->nonce[1], request->host,
                 message->flag ? " (a late copy)" : "", outcomes[reply->outcome],
                 (unsigned long long)reply->token, judged ? ", prior " : "",
                 judged ? priors[reply->prior] : "", result->clean ? ", marked clean" : "");
 }
 
+void network_put_back(struct world *world, struct message *message) {
+    if (rng_chance(&world->rng, world->network.lose_reply) && world->plan.kind != KIND_KERNEL) {
+        world_count(world, STAT_REPLIES_LOST);
+        return;
+    }
+    struct host *host = &world->hosts[message->host];
+    message->at_ns = world->now_ns + travel_ns(world, host, false);
+    if (world->plan.kind != KIND_LEASE) {
+        message->at_ns = session_in_order(message->word, &host->seat.answered_ns, message->at_ns);
+    }
+    world_push(world, message);
+}
+
 void network_request(struct world *world, const struct message *message) {
     struct host *host = &world->hosts[message->host];
     if (world->store_down_until_ns > world->now_ns) {
+        return;
+    }
+    if (world->plan.kind != KIND_LEASE) {
+        session_request(world, message);
         return;
     }
     struct message back = {.type = MESSAGE_REPLY,
@@ -199,24 +253,18 @@ void network_request(struct world *world, const struct message *message) {
         model_store_expire(&world->store, world->now_ns);
         struct lock_key before = world->store.key;
         model_store_apply(&world->store, &message->body.request, world->now_ns, &result);
-        trace_request(world, message, &result);
+        network_trace_request(world, message, &result);
         checks_applied(world, message, &before, &result);
         past_note(world);
         if (result.released) {
-            wake_all(world, result.clean);
+            network_wake_all(world, result.clean);
         }
         if (message->body.request.op == OP_RENEW && result.reply.outcome == OUTCOME_YES) {
             host->renewed_ns = world->now_ns;
         }
         back.body.reply = result.reply;
     }
-    if (message->flag) {
-        return;
+    if (!message->flag) {
+        network_put_back(world, &back);
     }
-    if (rng_chance(&world->rng, world->network.lose_reply)) {
-        world_count(world, STAT_REPLIES_LOST);
-        return;
-    }
-    back.at_ns = world->now_ns + travel_ns(world, host, false);
-    world_push(world, &back);
 }

@@ -14,4 +14,12 @@ void network_host_message(struct world *world, struct host *host, const struct m
 /* REQUEST: the store carries it out. */
 void network_request(struct world *world, const struct message *message);
 
+/* What the models of stores share: the host's request on its way, one that was carried out, a reply
+ * on its way back, and the word that the lock was given back. */
+void network_put(struct world *world, struct host *host);
+void network_put_back(struct world *world, struct message *message);
+void network_trace_request(const struct world *world, const struct message *message,
+                           const struct lock_result *result);
+void network_wake_all(struct world *world, bool clean);
+
 #endif

@@ -59,6 +59,7 @@ static void plan_settings(struct world *world) {
         config->valid_for_ns = rng_chance(rng, 400)
                                    ? 2 * config->ttl_ns
                                    : rng_between(rng, config->ttl_ns / 20, config->ttl_ns);
+        config->poll_ns = plan->kind == KIND_LEASE ? 0 : 250 * NS_PER_MS;
         world->hosts[i].read_every_ns = config->ttl_ns / (rng_chance(rng, 500) ? 3 : 8);
         note_setting(plan, config);
     }
@@ -99,6 +100,10 @@ static void plan_clocks(struct world *world) {
     world->store.clock.value_ns = START_REAL_NS;
 }
 
+static bool is_off(const struct world *world, enum schedule_part part) {
+    return schedule_is_off(world->schedule, part);
+}
+
 static void plan_network(struct world *world) {
     struct rng *rng = &world->rng;
     struct network *network = &world->network;
@@ -119,10 +124,30 @@ static void plan_network(struct world *world) {
     network->repeat = rng_index(rng, 40);
 }
 
+/* What is left out, once everything has been drawn. */
+static void leave_out(struct world *world) {
+    struct plan *plan = &world->plan;
+    struct network *network = &world->network;
+    network->slow = is_off(world, PART_SLOW) ? 0 : network->slow;
+    network->late = is_off(world, PART_LATE) ? 0 : network->late;
+    network->lose_request = is_off(world, PART_LOST_REQUESTS) ? 0 : network->lose_request;
+    network->lose_reply = is_off(world, PART_LOST_REPLIES) ? 0 : network->lose_reply;
+    network->repeat = is_off(world, PART_REPEATED) ? 0 : network->repeat;
+    network->wake_lost = is_off(world, PART_LOST_WAKES) ? 0 : network->wake_lost;
+    int most = is_off(world, PART_THIRD_HOST) ? 2 : is_off(world, PART_FOURTH_HOST) ? 3 : 4;
+    plan->hosts = plan->hosts < most ? plan->hosts : most;
+    for (int i = 0; i < plan->hosts && is_off(world, PART_RATES); i++) {
+        world->hosts[i].boot.ppm = world->hosts[i].real.ppm = world->store.clock.ppm = 0;
+    }
+}
+
 void plan_make(struct world *world) {
     struct rng *rng = &world->rng;
     struct plan *plan = &world->plan;
     plan->favourite = rng_chance(rng, 700) ? rng_index(rng, SCENARIOS) : -1;
+    static const enum store_kind kinds[] = {KIND_LEASE, KIND_LEASE,   KIND_LEASE,   KIND_LEASE,
+                                            KIND_LEASE, KIND_SESSION, KIND_SESSION, KIND_KERNEL};
+    plan->kind = kinds[rng_index(rng, 8)];
     plan->hosts = 2 + rng_index(rng, HOSTS_MOST - 1);
     if (plan->favourite == SCENARIO_SHORT_GRANT && plan->hosts < 3) {
         plan->hosts = 3;
@@ -140,9 +165,10 @@ void plan_make(struct world *world) {
         plan->fault_every_ns = 0;
     }
     world->servers = 1;
-    if (!rng_chance(rng, 50)) {
+    if (!rng_chance(rng, 50) || plan->kind != KIND_LEASE) {
         world->store.server = (struct server_id){1, 1};
     }
+    leave_out(world);
     for (int i = 0; i < plan->hosts; i++) {
         struct host *host = &world->hosts[i];
         host->index = i;

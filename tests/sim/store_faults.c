@@ -1,6 +1,7 @@
 #include "store_faults.h"
 
 #include "past.h"
+#include "session.h"
 
 #include <string.h>
 
@@ -21,7 +22,8 @@ static void new_server(struct world *world) {
 static void tell_holder(struct world *world) {
     const struct lock_key *key = &world->store.key;
     const struct host *host = &world->hosts[key->host];
-    if (!key->present || !host->running || !rng_chance(&world->rng, 200) ||
+    if (!key->present || !host->running ||
+        !rng_chance(&world->rng, world->plan.kind == KIND_SESSION ? 600 : 200) ||
         memcmp(host->book.nonce, key->nonce, NONCE_BYTES) != 0) {
         return;
     }
@@ -29,6 +31,7 @@ static void tell_holder(struct world *world) {
                               .at_ns = world->now_ns + rng_between(&world->rng, 1, 5 * NS_PER_MS),
                               .host = host->index,
                               .epoch = host->epoch};
+    message.number = key->session;
     message.body.reply.outcome = OUTCOME_NO;
     message.body.reply.reason = REASON_RENEWAL_REFUSED;
     world_push(world, &message);
@@ -38,11 +41,25 @@ void store_delete_key(struct world *world) {
     world_count(world, STAT_FAULT_KEY_DELETED);
     world_trace(world, "  store: the key is deleted");
     tell_holder(world);
+    if (world->plan.kind == KIND_SESSION) {
+        session_end(world, world->store.key.session); /* pg_terminate_backend */
+    }
     world->store.key.present = false;
     disturbed(world);
 }
 
+/* A file is all that there is: it can be replaced. */
+static bool is_kernel(struct world *world) {
+    if (world->plan.kind == KIND_KERNEL) {
+        store_delete_key(world);
+    }
+    return world->plan.kind == KIND_KERNEL;
+}
+
 void store_persist_key(struct world *world) {
+    if (world->plan.kind != KIND_LEASE) {
+        return;
+    }
     world_count(world, STAT_FAULT_KEY_PERSISTED);
     world->store.key.expires_ms = -1;
 }
@@ -62,6 +79,7 @@ void store_damage_record(struct world *world) {
 }
 
 static void empty_store(struct world *world) {
+    session_end_all(world);
     world->store.key.present = false;
     world->store.record = (struct lock_record){.present = false};
     disturbed(world);
@@ -74,9 +92,15 @@ void store_flush(struct world *world) {
 }
 
 void store_restart(struct world *world, bool empty) {
+    if (is_kernel(world)) {
+        return;
+    }
     world_count(world, empty ? STAT_FAULT_RESTARTED_EMPTY : STAT_FAULT_RESTARTED);
     world_trace(world, "  store: restarted%s", empty ? ", empty" : "");
     new_server(world);
+    if (world->plan.kind == KIND_SESSION) {
+        session_end_all(world);
+    }
     if (empty) {
         empty_store(world);
     }
@@ -86,6 +110,9 @@ void store_restart(struct world *world, bool empty) {
 static void put(struct world *world, const struct store_copy *copy) {
     world->store.key = copy->key;
     world->store.record = copy->record;
+    if (world->plan.kind == KIND_SESSION) {
+        session_end_all(world); /* locks are not in the data */
+    }
     disturbed(world);
     world_trace(world, "  store: data of %lld ms ago, token %llu%s, key %s",
                 (long long)((world->now_ns - copy->at_ns) / NS_PER_MS),
@@ -94,6 +121,9 @@ static void put(struct world *world, const struct store_copy *copy) {
 }
 
 void store_restore(struct world *world, const struct store_copy *copy) {
+    if (is_kernel(world)) {
+        return;
+    }
     world_count(world, STAT_FAULT_RESTORED);
     world_trace(world, "  store: a snapshot is restored");
     new_server(world);
@@ -101,6 +131,9 @@ void store_restore(struct world *world, const struct store_copy *copy) {
 }
 
 void store_promote(struct world *world, const struct store_copy *copy, int64_t ahead_ns) {
+    if (is_kernel(world)) {
+        return;
+    }
     world_count(world, STAT_FAULT_PROMOTED);
     world_trace(world, "  store: a replica is promoted, its clock %lld ms ahead",
                 (long long)(ahead_ns / NS_PER_MS));
@@ -111,6 +144,9 @@ void store_promote(struct world *world, const struct store_copy *copy, int64_t a
 }
 
 void store_promote_back(struct world *world, const struct store_copy *copy) {
+    if (is_kernel(world)) {
+        return;
+    }
     if (world->store.server.run == 0) {
         return;
     }
@@ -174,8 +210,8 @@ static bool rollback_is_told(const struct world *world, const struct store_copy 
 }
 
 bool store_roll_back(struct world *world, const struct store_copy *copy, bool right) {
-    if (!measured(world) || !rollback_is_told(world, copy, right) ||
-        !is_covered(world, world->now_ns - copy->at_ns) ||
+    if (world->plan.kind != KIND_LEASE || !measured(world) ||
+        !rollback_is_told(world, copy, right) || !is_covered(world, world->now_ns - copy->at_ns) ||
         copy->server.run != world->store.server.run ||
         copy->server.repl != world->store.server.repl) {
         return false;

@@ -7,7 +7,7 @@
  * What happens to a server. Never two masters at once: one server answers, its data and identity
  * change.
  *
- * Three things are not played, since no client could tell:
+ * Some things are not played, since no client could tell:
  * - steps of the server's clock that cancel each other while a candidate that has measured it does
  *   not look: a step needs every process to have measured the clock since the one before;
  * - where margins differ, steps that are more than the smallest margin covers and less than a
@@ -16,8 +16,10 @@
  *   that is lost: its record is then as good as any. The rollback needs every process to have seen
  *   the token, and no process starts for the time of a lease after it; connections to the server
  *   end with it. Where its clock is set right at once, or goes back by less than a candidate is
- * sure to see, it needs in addition that everybody has seen the lock held after the end that the
- * old record tells, or knows a greater token: else one renewal may be lost without a trace.
+ *   sure to see, it needs in addition that everybody has seen the lock held after the end that the
+ *   old record tells, or knows a greater token: else one renewal may be lost without a trace;
+ * - where the lock goes with a connection or a process: a server that is rolled back with all that
+ *   it has in memory, and an old record's file that is put in the place of the newer one.
  */
 
 void store_delete_key(struct world *world);

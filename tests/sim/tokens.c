@@ -1,5 +1,7 @@
 #include "checks.h"
 
+#include "resource.h"
+
 #include <string.h>
 
 /*
@@ -31,11 +33,12 @@ void checks_token_issued(struct world *world, const struct lock_request *request
     }
     unsigned order = world->minted_count++;
     struct minted *minted = &world->minted[order % TOKENS_MOST];
-    *minted = (struct minted){.token = result->reply.token,
-                              .order = order,
-                              .clock_ms = (uint64_t)(result->reply.server_now_us / 1000),
-                              .recorded = result->recorded_token,
-                              .at_ns = world->now_ns};
+    *minted = (struct minted){
+        .token = result->reply.token,
+        .order = order,
+        .clock_ms = (uint64_t)(model_store_now_us(&world->store, world->now_ns) / 1000),
+        .recorded = result->recorded_token,
+        .at_ns = world->now_ns};
     memcpy(minted->nonce, request->nonce, NONCE_BYTES);
     if (minted->token > world->greatest_token) {
         world->greatest_token = minted->token;
@@ -67,6 +70,7 @@ static bool follows(struct world *world, const struct host *host, const struct m
     if (younger &&
         excused(world, later && host->waited, younger, later ? other->token : minted->token)) {
         world_count(world, STAT_TOKENS_EXCUSED);
+        world->excused++;
         return true;
     }
     return false;
@@ -79,6 +83,7 @@ void checks_token_answered(struct world *world, const struct host *host, uint64_
                         host->index, (unsigned long long)token);
         return;
     }
+    resource_told(world, host, token, minted->order);
     unsigned kept = world->token_count < TOKENS_MOST ? world->token_count : TOKENS_MOST;
     for (unsigned i = 0; i < kept; i++) {
         const struct published_token *other = &world->tokens[i];

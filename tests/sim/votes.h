@@ -4,18 +4,18 @@
 #include "election/round.h"
 #include "model_store.h"
 #include "rng.h"
+#include "schedule.h"
 
 #define VOTES_NODES 5
 #define VOTES_HOSTS 3
 #define VOTES_EVENTS 4096
-#define VOTES_TTL_NS (10 * NS_PER_S)
-#define VOTES_MARGIN_NS (2 * NS_PER_S)
+#define VOTES_TTL_NS (10 * NS_PER_S)   /* the longest; W of all */
+#define VOTES_QUIET_NS (90 * NS_PER_S) /* without faults, at the end */
 
 enum votes_what { VOTES_WAKE, VOTES_TICK, VOTES_ARRIVES, VOTES_REPLY, VOTES_FAULT, VOTES_READ };
 
 struct votes_event {
     int64_t at_ns; /* true time */
-    uint64_t order;
     enum votes_what what;
     int host;
     int life; /* of the host */
@@ -35,43 +35,63 @@ struct votes_host {
     struct round round;
     struct handouts handouts;
     struct sim_clock boot;
-    int64_t woken_until_ns;      /* paused until then */
+    struct sim_clock real;
+    int64_t woken_until_ns; /* paused until then */
+    int64_t vm_paused_ns;   /* ... with its VM, since then: BOOTTIME stands too; 0: not */
+    int64_t ttl_ns, margin_ns;
     uint64_t asked[VOTES_NODES]; /* the request under way; 0: none */
+    uint64_t wakes, ticks;       /* the newest timer of each kind alone counts */
     unsigned cut;                /* nodes it cannot reach, a bit each */
     int64_t valid_until_ns;      /* true time */
     uint64_t token;              /* of the last grant that it led */
 };
 
 struct votes_world {
-    bool trace;
+    const struct schedule *schedule;
     struct rng rng;
-    uint64_t seed;
     int64_t now_ns;
     int64_t end_ns;
-    bool forgets; /* nodes lose what they know; else tokens rise by what is recorded alone */
-    bool grows;   /* some have one node more in their list */
+    bool forgets;    /* nodes lose what they know; else tokens rise by what is recorded alone */
+    bool grows;      /* some have one node more in their list */
+    bool steps_back; /* REALTIME of hosts steps back; else VMs stand: never both: a pause would be
+                        hidden */
     size_t node_count;
     struct model_store nodes[VOTES_NODES];
     struct model_store saved[VOTES_NODES];
     bool down[VOTES_NODES];
+    bool stepped[VOTES_NODES]; /* its clock has been set; once each, so that candidates can tell */
     struct votes_host hosts[VOTES_HOSTS];
-    struct votes_event events[VOTES_EVENTS];
     size_t event_count;
     uint64_t order;
     uint64_t requests;
     uint64_t grants;
+    unsigned faults;
+    int host_count;
+    int last_leader;
+    uint64_t failovers;
+    int64_t last_lead_ns;
     uint64_t max_token;
     unsigned runs;
     char violation[300];
+    struct votes_event events[VOTES_EVENTS]; /* from here on only the first event_count count */
+    int64_t due_ns[VOTES_EVENTS];
+    uint64_t orders[VOTES_EVENTS];
 };
 
 /* Plays one schedule; `violation` says what was found. */
-void votes_run(struct votes_world *world, uint64_t seed);
+void votes_run(struct votes_world *world, const struct schedule *schedule);
+
+/* What it starts with. */
+void votes_plan_nodes(struct votes_world *world);
+void votes_plan_hosts(struct votes_world *world);
 
 /* What goes wrong next; part of the schedule. */
 void votes_fault(struct votes_world *world);
+void votes_heal(struct votes_world *world);
 
-/* For both files. */
+/* For all files. */
+__attribute__((format(printf, 2, 3))) void votes_trace(const struct votes_world *world,
+                                                       const char *format, ...);
 void votes_plan(struct votes_world *world, int64_t after_ns, struct votes_event event);
 void votes_start_host(struct votes_world *world, int host);
 void votes_step(struct votes_world *world, int host, struct election_event event);

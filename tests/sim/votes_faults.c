@@ -1,7 +1,5 @@
 #include "votes.h"
 
-#include <stdio.h>
-
 static void forget(struct votes_world *world, struct model_store *node, bool restart) {
     node->key.present = false;
     node->record.present = false;
@@ -22,6 +20,7 @@ static void go_back(struct votes_world *world, size_t index) {
 
 static void fault_of_memory(struct votes_world *world, size_t index) {
     struct model_store *node = &world->nodes[index];
+    votes_trace(world, "node %zu loses what it knew, or some of it", index);
     switch (rng_index(&world->rng, 5)) {
     case 0:
     case 1:
@@ -39,11 +38,32 @@ static void fault_of_memory(struct votes_world *world, size_t index) {
     }
 }
 
+static void pause_host(struct votes_world *world, struct votes_host *host) {
+    if (host->woken_until_ns > world->now_ns) {
+        return;
+    }
+    host->woken_until_ns = world->now_ns + rng_between(&world->rng, 1, 15) * NS_PER_S;
+    if (!world->steps_back && rng_chance(&world->rng, 500)) {
+        host->vm_paused_ns = world->now_ns;
+    }
+    votes_trace(world, "host %d stands%s for %.3f s", (int)(host - world->hosts),
+                host->vm_paused_ns != 0 ? ", its VM too," : "",
+                (double)(host->woken_until_ns - world->now_ns) / 1e9);
+}
+
+static void step_clock(struct votes_world *world, struct sim_clock *clock, bool back) {
+    int64_t step_ns = rng_between(&world->rng, 3, 40) * NS_PER_S;
+    step_ns = back && rng_chance(&world->rng, 500) ? -step_ns : step_ns;
+    sim_clock_set(clock, world->now_ns, sim_clock_read(clock, world->now_ns) + step_ns);
+    votes_trace(world, "a clock steps by %lld s", (long long)(step_ns / NS_PER_S));
+}
+
 static void fault_of_host(struct votes_world *world, int index) {
     struct votes_host *host = &world->hosts[index];
     struct election_event event = {.type = EVENT_RESIGN};
-    switch (rng_index(&world->rng, 5)) {
+    switch (rng_index(&world->rng, 7)) {
     case 0:
+        votes_trace(world, "host %d crashes", index);
         host->up = false; /* whoever asked it has gone with it, or knows no better */
         break;
     case 1:
@@ -53,9 +73,13 @@ static void fault_of_host(struct votes_world *world, int index) {
         }
         break;
     case 3:
-        host->woken_until_ns = world->now_ns + rng_between(&world->rng, 1, 15) * NS_PER_S;
+        pause_host(world, host);
+        break;
+    case 4:
+        step_clock(world, &host->real, world->steps_back);
         break;
     default:
+        event.type = rng_chance(&world->rng, 500) ? EVENT_RESIGN : EVENT_DRAIN;
         if (host->up && host->woken_until_ns <= world->now_ns) {
             votes_step(world, index, event);
         }
@@ -63,8 +87,8 @@ static void fault_of_host(struct votes_world *world, int index) {
     }
 }
 
-static void heal(struct votes_world *world) {
-    for (int i = 0; i < VOTES_HOSTS; i++) {
+void votes_heal(struct votes_world *world) {
+    for (int i = 0; i < world->host_count; i++) {
         world->hosts[i].cut = 0;
         if (!world->hosts[i].up) {
             votes_start_host(world, i);
@@ -77,11 +101,11 @@ static void heal(struct votes_world *world) {
 
 void votes_fault(struct votes_world *world) {
     if (rng_chance(&world->rng, 250)) {
-        heal(world);
+        votes_heal(world);
         return;
     }
     size_t node = (size_t)rng_index(&world->rng, (int)world->node_count);
-    int host = rng_index(&world->rng, VOTES_HOSTS);
+    int host = rng_index(&world->rng, world->host_count);
     switch (rng_index(&world->rng, 7)) {
     case 0:
         if (world->forgets) {
@@ -92,20 +116,24 @@ void votes_fault(struct votes_world *world) {
         }
         break;
     case 1:
+        votes_trace(world, "node %zu: the key is deleted", node);
         world->nodes[node].key.present = false; /* somebody's DEL */
+        if (!world->forgets && !world->stepped[node]) {
+            world->stepped[node] = true;
+            step_clock(world, &world->nodes[node].clock, true);
+        }
         break;
     case 2:
+        votes_trace(world, "node %zu is %s", node, world->down[node] ? "up again" : "down");
         world->down[node] = !world->down[node];
         break;
     case 3:
     case 4:
+        votes_trace(world, "host %d and node %zu: cut off, or no longer", host, node);
         world->hosts[host].cut ^= 1U << node;
         break;
     default:
         fault_of_host(world, host);
         break;
-    }
-    if (world->trace) {
-        printf("%10.3f fault\n", (double)world->now_ns / 1e9);
     }
 }

@@ -1,9 +1,23 @@
 #include "votes.h"
 
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #define ROUND_TRIP_MOST_NS (40 * NS_PER_MS)
+
+void votes_trace(const struct votes_world *world, const char *format, ...) {
+    if (!world->schedule->trace) {
+        return;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    printf("%10.3f  ", (double)world->now_ns / 1e9);
+    vprintf(format, arguments);
+    putchar('\n');
+    va_end(arguments);
+}
 
 void votes_plan(struct votes_world *world, int64_t after_ns, struct votes_event event) {
     if (world->event_count == VOTES_EVENTS) {
@@ -11,27 +25,30 @@ void votes_plan(struct votes_world *world, int64_t after_ns, struct votes_event 
         return;
     }
     event.at_ns = world->now_ns + (after_ns > 0 ? after_ns : 0);
-    event.order = world->order++;
+    world->due_ns[world->event_count] = event.at_ns;
+    world->orders[world->event_count] = world->order++;
     world->events[world->event_count++] = event;
 }
 
 static struct votes_event take_next(struct votes_world *world) {
     size_t best = 0;
     for (size_t i = 1; i < world->event_count; i++) {
-        const struct votes_event *a = &world->events[i];
-        const struct votes_event *b = &world->events[best];
-        if (a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->order < b->order)) {
+        if (world->due_ns[i] < world->due_ns[best] ||
+            (world->due_ns[i] == world->due_ns[best] && world->orders[i] < world->orders[best])) {
             best = i;
         }
     }
     struct votes_event event = world->events[best];
-    world->events[best] = world->events[--world->event_count];
+    size_t last = --world->event_count;
+    world->events[best] = world->events[last];
+    world->due_ns[best] = world->due_ns[last];
+    world->orders[best] = world->orders[last];
     return event;
 }
 
 static struct instant now_of(const struct votes_world *world, const struct votes_host *host) {
-    int64_t boot_ns = sim_clock_read(&host->boot, world->now_ns);
-    return (struct instant){boot_ns, boot_ns + 1700000000 * NS_PER_S};
+    return (struct instant){sim_clock_read(&host->boot, world->now_ns),
+                            sim_clock_read(&host->real, world->now_ns)};
 }
 
 static bool is_paused(const struct votes_world *world, const struct votes_host *host) {
@@ -44,7 +61,7 @@ static void answer_reader(struct votes_world *world, int index) {
     if (!answer.leader) {
         return;
     }
-    for (int i = 0; i < VOTES_HOSTS; i++) {
+    for (int i = 0; i < world->host_count; i++) {
         if (i != index && world->hosts[i].valid_until_ns > world->now_ns) {
             snprintf(world->violation, sizeof world->violation,
                      "at %.6f host %d leads with %llu, and host %d's validity with %llu runs for "
@@ -54,6 +71,7 @@ static void answer_reader(struct votes_world *world, int index) {
                      (double)(world->hosts[i].valid_until_ns - world->now_ns) / 1e9);
         }
     }
+    world->last_lead_ns = world->now_ns;
     host->valid_until_ns = sim_clock_reach(&host->boot, answer.deadline_ns);
     if (answer.token == host->token) {
         return;
@@ -66,10 +84,26 @@ static void answer_reader(struct votes_world *world, int index) {
     host->token = answer.token;
     world->max_token = answer.token;
     world->grants++;
-    if (world->trace) {
-        printf("%10.3f host %d leads with %llu\n", (double)world->now_ns / 1e9, index,
-               (unsigned long long)answer.token);
-    }
+    world->failovers += world->last_leader != index && world->last_leader >= 0 ? 1 : 0;
+    world->last_leader = index;
+    votes_trace(world, "host %d leads with %llu", index, (unsigned long long)answer.token);
+}
+
+static bool is_quiet(const struct votes_world *world) {
+    return world->now_ns > world->end_ns - VOTES_QUIET_NS;
+}
+
+/* One direction; sometimes long after anybody waits for it. */
+static int64_t way_of(struct votes_world *world) {
+    bool late = rng_chance(&world->rng, schedule_is_off(world->schedule, PART_LATE) ? 0 : 15);
+    return late && !is_quiet(world) ? rng_between(&world->rng, 0, 12) * NS_PER_S
+                                    : rng_between(&world->rng, 0, ROUND_TRIP_MOST_NS);
+}
+
+static bool is_lost(struct votes_world *world) {
+    bool lost =
+        rng_chance(&world->rng, schedule_is_off(world->schedule, PART_LOST_REQUESTS) ? 0 : 10);
+    return lost && !is_quiet(world);
 }
 
 /* Sends a request to a node: it may be lost, late, or answered to nobody. */
@@ -98,11 +132,8 @@ static void send(struct votes_world *world, int index, const struct round_reques
         event.ask.least = request->ask.token;
     }
     host->asked[request->node] = event.request;
-    int64_t way_ns = rng_between(&world->rng, 0, ROUND_TRIP_MOST_NS);
-    if (rng_chance(&world->rng, 15)) {
-        way_ns = rng_between(&world->rng, 0, 12) * NS_PER_S;
-    }
-    if ((host->cut >> request->node & 1U) == 0 && !rng_chance(&world->rng, 10)) {
+    int64_t way_ns = way_of(world);
+    if ((host->cut >> request->node & 1U) == 0 && !is_lost(world)) {
         votes_plan(world, way_ns, event);
     }
     event.what = VOTES_REPLY; /* its time is over */
@@ -131,7 +162,11 @@ static void carry_out(struct votes_world *world, int index,
         memcpy(ask.nonce, actions->nonce, NONCE_BYTES);
         round_start(&host->round, &ask, now_of(world, host).boot_ns);
     }
-    if (actions->wake_ns != NEVER_NS) {
+    if (actions->finished) {
+        votes_trace(world, "host %d has drained", index);
+        host->up = false;
+    } else if (actions->wake_ns != NEVER_NS) {
+        wake.request = ++host->wakes;
         votes_plan(world, sim_clock_reach(&host->boot, actions->wake_ns) - world->now_ns, wake);
     }
 }
@@ -163,6 +198,7 @@ static void drive(struct votes_world *world, int index) {
     }
     int64_t wake_ns = round_wake_ns(&host->round, now_of(world, host).boot_ns);
     if (wake_ns != NEVER_NS) {
+        tick.request = ++host->ticks;
         votes_plan(world, sim_clock_reach(&host->boot, wake_ns) - world->now_ns, tick);
     }
 }
@@ -188,18 +224,20 @@ void votes_start_host(struct votes_world *world, int index) {
     if (world->grows && rng_chance(&world->rng, 500)) {
         host->node_count--;
     }
-    host->config = (struct election_config){.ttl_ns = VOTES_TTL_NS,
-                                            .margin_ns = VOTES_MARGIN_NS,
+    host->config = (struct election_config){.ttl_ns = host->ttl_ns,
+                                            .margin_ns = host->margin_ns,
+                                            .wait_floor_ns = VOTES_TTL_NS,
                                             .valid_for_ns = 2 * NS_PER_S,
                                             .drain_ns = 10 * NS_PER_S,
                                             .identity = "host"};
     struct round_config config = {
-        .node_count = host->node_count, .ttl_ns = VOTES_TTL_NS, .margin_ns = VOTES_MARGIN_NS};
+        .node_count = host->node_count, .ttl_ns = host->ttl_ns, .margin_ns = host->margin_ns};
     memset(&host->handouts, 0, sizeof host->handouts);
     memset(host->asked, 0, sizeof host->asked);
     election_init(&host->election, &host->config, 1, now_of(world, host));
     round_init(&host->round, &config);
     wake.life = host->life;
+    wake.request = ++host->wakes;
     votes_plan(world, rng_between(&world->rng, 0, 3000) * NS_PER_MS, wake);
 }
 
@@ -211,17 +249,47 @@ static void arrive(struct votes_world *world, struct votes_event *event) {
     model_store_apply(&world->nodes[event->node], &event->ask, world->now_ns, &event->result);
     event->result.reply.sent = event->sent;
     event->what = VOTES_REPLY;
-    int64_t way_ns = rng_between(&world->rng, 0, ROUND_TRIP_MOST_NS);
-    if (rng_chance(&world->rng, 15)) {
-        way_ns = rng_between(&world->rng, 0, 12) * NS_PER_S;
-    }
-    if (!rng_chance(&world->rng, 10)) {
+    int64_t way_ns = way_of(world);
+    if (!is_lost(world)) {
         votes_plan(world, way_ns, *event);
+    }
+}
+
+/* Each draws from numbers of its own; none in the last part of the schedule. */
+static void fault(struct votes_world *world, struct votes_event *event) {
+    if (is_quiet(world)) {
+        votes_trace(world, "the faults are over");
+        votes_heal(world);
+        return;
+    }
+    struct rng usual = world->rng;
+    unsigned number = world->faults++;
+    world->rng.state = rng_mix(world->schedule->seed * UINT64_C(0xA24BAED4963EE407) + number);
+    /* Some close together, and time to lead in between. */
+    int64_t most_ms = rng_chance(&world->rng, 500) ? 2000 : 16000;
+    votes_plan(world, rng_between(&world->rng, 0, most_ms) * NS_PER_MS, *event);
+    if (number >= FAULTS_MOST || !world->schedule->left_out[number]) {
+        votes_trace(world, "fault %u", number);
+        votes_fault(world);
+    }
+    world->rng = usual;
+}
+
+/* BOOTTIME goes on where it stood. */
+static void resume(struct votes_world *world) {
+    for (int i = 0; i < world->host_count; i++) {
+        struct votes_host *host = &world->hosts[i];
+        if (host->vm_paused_ns != 0 && !is_paused(world, host)) {
+            int64_t stood_ns = sim_clock_read(&host->boot, host->vm_paused_ns);
+            sim_clock_set(&host->boot, world->now_ns, stood_ns);
+            host->vm_paused_ns = 0;
+        }
     }
 }
 
 static void handle(struct votes_world *world, struct votes_event *event) {
     struct votes_host *host = &world->hosts[event->host];
+    resume(world);
     bool own = event->what == VOTES_WAKE || event->what == VOTES_TICK ||
                event->what == VOTES_REPLY || event->what == VOTES_READ;
     if (own && (!host->up || (event->what != VOTES_READ && event->life != host->life))) {
@@ -235,11 +303,15 @@ static void handle(struct votes_world *world, struct votes_event *event) {
     struct election_event tick = {.type = EVENT_TICK};
     switch (event->what) {
     case VOTES_WAKE:
-        votes_step(world, event->host, tick);
+        if (event->request == host->wakes) {
+            votes_step(world, event->host, tick);
+        }
         break;
     case VOTES_TICK:
-        round_tick(&host->round, boot_ns);
-        drive(world, event->host);
+        if (event->request == host->ticks) {
+            round_tick(&host->round, boot_ns);
+            drive(world, event->host);
+        }
         break;
     case VOTES_ARRIVES:
         arrive(world, event);
@@ -254,66 +326,47 @@ static void handle(struct votes_world *world, struct votes_event *event) {
         }
         break;
     case VOTES_FAULT:
-        votes_fault(world);
-        /* Some close together, and time to lead in between. */
-        votes_plan(world,
-                   rng_between(&world->rng, 0, rng_chance(&world->rng, 500) ? 2000 : 16000) *
-                       NS_PER_MS,
-                   *event);
+        fault(world, event);
         break;
     case VOTES_READ:
         answer_reader(world, event->host);
         break;
     }
     /* Somebody asks after whatever happened. */
-    for (int i = 0; i < VOTES_HOSTS && world->violation[0] == '\0'; i++) {
+    for (int i = 0; i < world->host_count && world->violation[0] == '\0'; i++) {
         if (world->hosts[i].up && !is_paused(world, &world->hosts[i])) {
             answer_reader(world, i);
         }
     }
 }
 
-void votes_run(struct votes_world *world, uint64_t seed) {
-    bool trace = world->trace;
-    memset(world, 0, sizeof *world);
-    world->trace = trace;
-    world->seed = seed;
-    world->rng.state = seed;
+static void check_end(struct votes_world *world) {
+    if (world->violation[0] == '\0' && world->last_lead_ns < world->end_ns - VOTES_TTL_NS) {
+        snprintf(world->violation, sizeof world->violation,
+                 "nobody leads, though all faults are long over");
+    }
+}
+
+void votes_run(struct votes_world *world, const struct schedule *schedule) {
+    memset(world, 0, offsetof(struct votes_world, events));
+    world->schedule = schedule;
+    world->rng.state = schedule->seed;
     world->now_ns = 1000 * NS_PER_S;
-    world->end_ns = world->now_ns + 240 * NS_PER_S;
+    world->end_ns = world->now_ns + 330 * NS_PER_S;
+    world->last_leader = -1;
     world->forgets = rng_chance(&world->rng, 600);
     world->grows = rng_chance(&world->rng, 250);
-    world->node_count = 3 + (size_t)(rng_chance(&world->rng, 300) ? 2 : 0) + (world->grows ? 1 : 0);
-    world->node_count = world->node_count > VOTES_NODES ? VOTES_NODES : world->node_count;
-    for (size_t i = 0; i < world->node_count; i++) {
-        struct model_store *node = &world->nodes[i];
-        int64_t ahead_ns = rng_between(&world->rng, 0, 20) * NS_PER_MS;
-        node->clock = (struct sim_clock){world->now_ns, world->now_ns + ahead_ns,
-                                         rng_between(&world->rng, -100, 100)};
-        node->server = (struct server_id){++world->runs, world->runs};
-        if (!world->forgets) { /* far above the clocks, and already different */
-            node->record = (struct lock_record){.present = true,
-                                                .complete = true,
-                                                .clean = true,
-                                                .token = 10000000000 +
-                                                         1000 * (uint64_t)rng_index(&world->rng, 9),
-                                                .end_us = 1,
-                                                .ttl_ns = VOTES_TTL_NS,
-                                                .server = node->server};
-        }
-        world->saved[i] = *node;
-    }
-    for (int i = 0; i < VOTES_HOSTS; i++) {
-        struct votes_host *host = &world->hosts[i];
-        host->boot =
-            (struct sim_clock){world->now_ns, rng_between(&world->rng, 1, 100000) * NS_PER_S,
-                               rng_between(&world->rng, -100, 100)};
+    world->steps_back = rng_chance(&world->rng, 500);
+    votes_plan_nodes(world);
+    votes_plan_hosts(world);
+    for (int i = 0; i < world->host_count; i++) {
         votes_start_host(world, i);
     }
     votes_plan(world, 5 * NS_PER_S, (struct votes_event){.what = VOTES_FAULT});
     while (world->event_count > 0 && world->violation[0] == '\0') {
         struct votes_event event = take_next(world);
         if (event.at_ns > world->end_ns) {
+            check_end(world);
             break;
         }
         world->now_ns = event.at_ns;

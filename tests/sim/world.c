@@ -40,7 +40,7 @@ void world_violation(struct world *world, const char *format, ...) {
 }
 
 void world_trace(const struct world *world, const char *format, ...) {
-    if (!world->trace) {
+    if (!world->schedule->trace) {
         return;
     }
     va_list arguments;
@@ -51,19 +51,58 @@ void world_trace(const struct world *world, const char *format, ...) {
     va_end(arguments);
 }
 
+/* A fault draws from numbers of its own, so that it is the same one whatever happened before. */
+static struct rng begin_fault(struct world *world, uint64_t number) {
+    struct rng usual = world->rng;
+    uint64_t seed = world->schedule->seed * UINT64_C(0xA24BAED4963EE407);
+    world->rng = world->tape;
+    world->rng.state = rng_mix(seed + number * UINT64_C(0x9FB21C651E98DF25));
+    return usual;
+}
+
+static void end_fault(struct world *world, struct rng usual) {
+    world->tape = world->rng;
+    world->rng = usual;
+}
+
 /* The next fault, then the one after it; none once the chaos is over. */
 static void fault(struct world *world, const struct message *message) {
     const struct plan *plan = &world->plan;
+    uint64_t number = message->number;
     if (world->now_ns >= plan->chaos_until_ns) {
         return;
     }
-    if (rng_chance(&world->rng, plan->scenario_permille)) {
-        bool favourite = plan->favourite >= 0 && rng_chance(&world->rng, 800);
-        scenarios_start(world, favourite ? plan->favourite : rng_index(&world->rng, SCENARIOS));
-    } else {
-        faults_random(world);
+    world->faults++;
+    struct rng usual = begin_fault(world, number);
+    world_call(world, rng_between(&world->rng, 1, 2 * plan->fault_every_ns), message->call, 0,
+               number + 1);
+    if (number >= FAULTS_MOST || !world->schedule->left_out[number]) {
+        world_trace(world, "fault %llu", (unsigned long long)number);
+        if (rng_chance(&world->rng, plan->scenario_permille)) {
+            bool favourite = plan->favourite >= 0 && rng_chance(&world->rng, 800);
+            scenarios_start(world, favourite ? plan->favourite : rng_index(&world->rng, SCENARIOS));
+        } else {
+            faults_random(world);
+        }
     }
-    world_call(world, rng_between(&world->rng, 1, 2 * plan->fault_every_ns), message->call, 0, 0);
+    end_fault(world, usual);
+}
+
+static void app_fault(struct world *world, const struct message *message) {
+    uint64_t number = message->number;
+    if (world->now_ns >= world->plan.chaos_until_ns || world->plan.calm) {
+        return;
+    }
+    world->app_faults++;
+    struct rng usual = begin_fault(world, FAULTS_MOST + number);
+    world_call(world, rng_between(&world->rng, 1, 4 * world->plan.ttl_most_ns), message->call, 0,
+               number + 1);
+    if (number >= FAULTS_MOST || !world->schedule->left_out[FAULTS_MOST + number]) {
+        world_trace(world, "fault %llu, of an application",
+                    (unsigned long long)(FAULTS_MOST + number));
+        apps_fault(world);
+    }
+    end_fault(world, usual);
 }
 
 static void sample(struct world *world, const struct message *message) {
@@ -149,6 +188,8 @@ static void dispatch(struct world *world, const struct message *message) {
 static void begin(struct world *world) {
     plan_make(world);
     apps_plan(world);
+    world->tape = world->rng; /* what is left of it */
+    world->rng.tape_left = 0;
     world->last_leader = -1;
     past_note(world);
     for (int i = 0; i < world->plan.hosts; i++) {
@@ -161,33 +202,52 @@ static void begin(struct world *world) {
         world_call(world, rng_between(&world->rng, 1, 3 * world->plan.fault_every_ns), fault, 0, 0);
     }
     if (world->plan.apps) {
-        world_call(world, rng_between(&world->app_rng, 1, 3 * world->plan.ttl_most_ns), apps_fault,
+        world_call(world, rng_between(&world->app_rng, 1, 3 * world->plan.ttl_most_ns), app_fault,
                    0, 0);
     }
     world_call(world, world->plan.chaos_until_ns, calm_down, 0, 0);
     world_call(world, NS_PER_MS, sample, 0, 0);
 }
 
-void world_run(struct world *world, uint64_t seed, struct stats *stats, bool trace) {
+void world_begin(struct world *world, const struct schedule *schedule, struct stats *stats) {
     memset(world, 0, offsetof(struct world, queue));
     memset((char *)world + offsetof(struct world, queue) + sizeof world->queue, 0,
            sizeof *world - offsetof(struct world, queue) - sizeof world->queue);
     queue_init(&world->queue);
-    world->seed = seed;
+    world->schedule = schedule;
+    uint64_t seed = schedule->seed;
     world->rng.state = seed * UINT64_C(0xD1342543DE82EF95) + 1;
     world->app_rng.state = seed * UINT64_C(0x9E3779B97F4A7C15) + 7;
-    world->stats = stats;
-    world->trace = trace;
-    begin(world);
-    struct message message;
-    while (world->violation[0] == '\0' && queue_pop(&world->queue, &message)) {
-        world->now_ns = message.at_ns;
-        if (world->now_ns > world->plan.end_ns) {
-            checks_end(world);
-            break;
-        }
-        dispatch(world, &message);
+    if (schedule->tape) { /* the plan first, then the faults */
+        world->rng.tape = schedule->tape;
+        world->rng.tape_left = schedule->tape_size;
     }
+    world->stats = stats;
+    begin(world);
+}
+
+bool world_step(struct world *world) {
+    struct message message;
+    if (world->violation[0] != '\0' || !queue_pop(&world->queue, &message)) {
+        return false;
+    }
+    world->now_ns = message.at_ns;
+    if (world->now_ns > world->plan.end_ns) {
+        checks_end(world);
+        return false;
+    }
+    dispatch(world, &message);
+    return true;
+}
+
+void world_end(struct world *world) {
     world_count(world, STAT_SCHEDULES);
-    stats->counts[STAT_VIRTUAL_SECONDS] += (uint64_t)(world->now_ns / NS_PER_S);
+    world->stats->counts[STAT_VIRTUAL_SECONDS] += (uint64_t)(world->now_ns / NS_PER_S);
+}
+
+void world_run(struct world *world, const struct schedule *schedule, struct stats *stats) {
+    world_begin(world, schedule, stats);
+    while (world_step(world)) {
+    }
+    world_end(world);
 }

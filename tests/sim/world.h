@@ -3,6 +3,7 @@
 
 #include "queue.h"
 #include "rng.h"
+#include "schedule.h"
 #include "stats.h"
 
 /*
@@ -14,6 +15,20 @@
 #define PAST_MOST 64 /* copies of the store's data that replicas and snapshots are made of */
 #define VALIDITIES_MOST 32
 #define TOKENS_MOST 256
+#define SESSIONS_MOST 64 /* connections that the server still knows of */
+
+/* What kind of store it is. */
+enum store_kind {
+    KIND_LEASE,   /* a key that expires: Redis */
+    KIND_SESSION, /* a lock that goes with its connection, and a row beside it: PostgreSQL */
+    KIND_KERNEL,  /* a lock that goes with its process: the local store */
+};
+
+/* A connection as its server sees it. */
+struct sim_session {
+    unsigned id;        /* 0: none */
+    int64_t expires_ms; /* the server's clock at which it ends if nothing comes; negative: never */
+};
 
 /* What the checks know of the grant that a process holds, from its requests and replies alone. */
 struct grant_book {
@@ -25,6 +40,7 @@ struct grant_book {
     int64_t real_deadline_ns;
     int64_t doubted_ns; /* BOOTTIME at which REALTIME was found run out; 0: not */
     int64_t sent_ns;    /* BOOTTIME of the newest request that was confirmed */
+    int64_t sent_at_ns; /* the same in true time */
 };
 
 /* The application that is attached to a host's process, or will be. */
@@ -39,6 +55,19 @@ struct sim_app {
     uint64_t token; /* works under this; 0: does not work */
     unsigned char nonce[NONCE_BYTES];
     int64_t until_ns; /* true time: its validity */
+};
+
+/* What a process knows of its lock's connection. */
+struct sim_seat {
+    unsigned session; /* 0: none */
+    bool held, minted;
+    unsigned char nonce[NONCE_BYTES];
+    uint64_t token;
+    enum prior prior;
+    enum prior_doubt doubt;
+    int64_t longest_ttl_ns;
+    int64_t arrives_ns, answered_ns; /* true time; what a connection carries stays in order */
+    int64_t silent_since_ns; /* BOOTTIME of the oldest message that had no answer; 0: none */
 };
 
 /* What a process has heard of it. */
@@ -69,11 +98,13 @@ struct host {
     bool waited; /* the grant at hand has been pending */
     struct sim_app app;
     struct app_known app_known;
+    struct sim_seat seat;
 
     /* the operation under way */
     enum election_op op;
     uint64_t op_number;
     struct instant op_sent;
+    int64_t op_sent_at_ns; /* true time */
     struct lock_request op_request;
 
     /* faults, in true time */
@@ -128,6 +159,7 @@ struct network {
 
 /* What a seed decides at its start. */
 struct plan {
+    enum store_kind kind;
     int hosts;
     bool efficiency;
     bool apps; /* applications are attached */
@@ -152,11 +184,17 @@ struct scenario {
     struct store_copy copy;
 };
 
+/* Something outside that refuses a token lower than one it has seen. */
+struct resource {
+    uint64_t token;
+    unsigned order; /* of the token's issue */
+};
+
 struct world {
-    uint64_t seed;
-    bool trace;
+    const struct schedule *schedule;
     struct rng rng;
     struct rng app_rng; /* of the applications alone */
+    struct rng tape;    /* of the faults, where there is one */
     struct stats *stats;
     struct plan plan;
     struct network network;
@@ -170,6 +208,9 @@ struct world {
     int64_t store_down_until_ns;
     int64_t store_replica_until_ns;
     unsigned servers; /* identities given so far */
+    struct sim_session sessions[SESSIONS_MOST];
+    unsigned session_count;
+    struct resource resource;
     int64_t store_stepped_ns;
     int64_t
         store_disturbed_ns; /* when something but a request last changed the data or the clock */
@@ -190,12 +231,20 @@ struct world {
     int64_t first_lead_ns;
     int64_t last_lead_ns;
     uint64_t samples, led_samples;
+    unsigned faults, app_faults; /* that came, left out or not */
+    unsigned excused;            /* tokens that may be lower than older ones */
+    uint64_t digest;             /* of all answers */
 
     char violation[400]; /* empty: none */
 };
 
-/* Plays the seed's schedule to its end or to the first violation. */
-void world_run(struct world *world, uint64_t seed, struct stats *stats, bool trace);
+/* Plays the schedule to its end or to the first violation. It and the stats outlive the world. */
+void world_run(struct world *world, const struct schedule *schedule, struct stats *stats);
+
+/* The same in steps: false when it is over. */
+void world_begin(struct world *world, const struct schedule *schedule, struct stats *stats);
+bool world_step(struct world *world);
+void world_end(struct world *world);
 
 void world_push(struct world *world, const struct message *message);
 

@@ -14,6 +14,8 @@ but what it wrote is below the last version and never read.
 import os
 import time
 
+TOKEN_MOST = 10**14  # and 0 is what clients give who do not lead
+
 
 def _sync(folder):
     """A name that a power cut takes back would be a token that is forgotten."""
@@ -53,6 +55,8 @@ class FileFence:
             return f.read(), token
 
     def write(self, content, token):
+        if not 1 <= token <= TOKEN_MOST:
+            raise ValueError(f"no fencing token: {token}")
         while True:
             number, highest = self.look()
             if highest > token:

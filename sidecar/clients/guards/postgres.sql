@@ -11,6 +11,10 @@ CREATE TABLE IF NOT EXISTS gavel_fence (
 CREATE OR REPLACE FUNCTION gavel_fence(of_election text, token bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
+    -- 0 is what clients give who do not lead; one that is greater would shut out everybody after it.
+    IF token IS NULL OR token NOT BETWEEN 1 AND 100000000000000 THEN
+        RAISE EXCEPTION 'no fencing token: %', token USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     INSERT INTO gavel_fence AS fence (election, fence_token) VALUES (of_election, token)
     ON CONFLICT (election) DO UPDATE SET fence_token = EXCLUDED.fence_token
         WHERE fence.fence_token <= EXCLUDED.fence_token;

@@ -11,7 +11,7 @@
  * `margin`: by the smallest remainder of the monotonic clock, /proc/uptime (which also counts while
  * the host is suspended) and the wall clock.
  */
-import { readFileSync } from 'node:fs'
+import { openSync, readSync } from 'node:fs'
 import { connect } from 'node:net'
 
 const AGAIN_MS = 100 // between two attempts to reach the sidecar
@@ -30,11 +30,16 @@ export class NotLeader extends Error {
   }
 }
 
+let uptimeFd // stays open: an application that has used up its descriptors still has a clock
+const uptimeText = Buffer.alloc(64)
+
 /** Milliseconds: monotonic, uptime, wall. */
 function now () {
-  let uptime = NaN // compares with nothing: not leader
+  let uptime = NaN // then nothing is left of any lease
   try {
-    uptime = Number(readFileSync('/proc/uptime', 'latin1').split(' ')[0]) * 1000
+    uptimeFd ??= openSync('/proc/uptime')
+    const length = readSync(uptimeFd, uptimeText, 0, uptimeText.length, 0)
+    uptime = Number(uptimeText.toString('latin1', 0, length).split(' ')[0]) * 1000
   } catch {}
   return [performance.now(), uptime, Date.now()]
 }
@@ -49,7 +54,8 @@ class Held {
 
   leftMs () {
     const clocks = now()
-    return Math.min(...this.ends.map((end, i) => end - clocks[i]))
+    const left = Math.min(...this.ends.map((end, i) => end - clocks[i]))
+    return left > 0 ? left : 0 // NaN too: any doubt is not leader
   }
 }
 

@@ -64,7 +64,11 @@ bool place_check(const char *url, struct error *error) {
     const char *dir = url + sizeof PLACE_SCHEME - 1;
     size_t length = strlen(dir);
 
-    if (dir[0] != '/' || dir[1] == '/' || dir[1] == '\0') {
+    if (dir[0] == '/' && dir[1] == '/') {
+        error_set(error, "local store: %.300s begins with more than one /; " RIGHT_FORM, url);
+        return false;
+    }
+    if (dir[0] != '/' || dir[1] == '\0') {
         error_set(error, "local store: %.300s names no folder; " RIGHT_FORM, url);
         return false;
     }
@@ -137,7 +141,12 @@ static char *resolve(const char *dir, struct error *error) {
         free(above);
         *slash = '/';
     }
-    if (found == NULL) {
+    if (found == NULL && errno == ENOENT) {
+        error_set(error,
+                  "local store: cannot find %.300s, nor the folder above it; make one of them, for "
+                  "this user to write in",
+                  path);
+    } else if (found == NULL) {
         fail(error, "find", path);
     } else if (strlen(found) > PLACE_DIR_MAX) {
         error_set(error, "local store: the path has %zu bytes, %d at most", strlen(found),

@@ -43,6 +43,24 @@ enum pg_failure pg_failure_of(const char *sqlstate) {
     return PG_FAILURE_OTHER;
 }
 
+const char *pg_failure_fix(const char *sqlstate) {
+    static const struct {
+        const char *state;
+        const char *fix;
+    } fixes[] = {
+        {"28P01", "the password comes from PGPASSFILE, ~/.pgpass or PGPASSWORD"},
+        {"28000", "the server has no such user, or its pg_hba.conf does not let it in"},
+        {"3D000", "create it, or name another one at the end of the URL"},
+        {"53300", "max_connections of the server allows no more"},
+    };
+    for (size_t i = 0; i < sizeof fixes / sizeof fixes[0]; i++) {
+        if (strcmp(fixes[i].state, sqlstate) == 0) {
+            return fixes[i].fix;
+        }
+    }
+    return "";
+}
+
 enum pg_failure pg_failure_of_words(const char *words, const char **fix) {
     static const struct {
         const char *part;

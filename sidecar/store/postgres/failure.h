@@ -22,9 +22,12 @@ enum pg_failure {
 /* An empty state: the connection itself failed. */
 enum pg_failure pg_failure_of(const char *sqlstate);
 
-/* The same for what libpq itself says of a connection that was not made: there is no SQLSTATE then,
- * but a wrong certificate or option does not mend itself. In English: nobody sets a locale here.
- * `fix`: what would help, "" for nothing more than the words. */
+/* What would help against it, "" for nothing more than the server's words. */
+const char *pg_failure_fix(const char *sqlstate);
+
+/* Like pg_failure_of() for what libpq itself says of a connection that was not made: there is no
+ * SQLSTATE then, but a wrong certificate or option does not mend itself. In English: nobody sets a
+ * locale here. `fix`: what would help, "" for nothing more than the words. */
 enum pg_failure pg_failure_of_words(const char *words, const char **fix);
 
 /* "lost", "not-now", "configuration", "wrong-server", "other"; for the log. */

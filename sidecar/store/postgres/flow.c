@@ -10,6 +10,7 @@
 
 /* A holder whose row is not there yet is a sidecar in the middle of its grant: not for so long. */
 #define FOREIGN_AFTER_NS (2 * NS_PER_S)
+#define TTL_MOST_MS 3600000
 
 void pg_nonce_text(const unsigned char nonce[NONCE_BYTES], char text[2 * NONCE_BYTES + 1]) {
     for (size_t i = 0; i < NONCE_BYTES; i++) {
@@ -35,6 +36,11 @@ bool pg_same_nonce(const unsigned char *a, const unsigned char *b) {
 
 static uint64_t number(const char *text) {
     return strtoull(text, NULL, 10);
+}
+
+int64_t pg_ttl_ns(const char *text) {
+    uint64_t ms = number(text);
+    return ms <= TTL_MOST_MS ? (int64_t)ms * NS_PER_MS : 0;
 }
 
 /* Only a standby that confirmed our own last write is more than asynchronous. */
@@ -117,7 +123,7 @@ void pg_flow_begin(struct pg_store *store, size_t i) {
     case STORE_RELEASED:
         if (ours && !seat->unmarked && op->request.clean && op->request.token != 0 &&
             op->request.server[0] != '\0') {
-            pg_op_to_row(op, PG_ROW_MARK);
+            pg_op_to_row(op, PG_ROW_LEAVE);
         } else {
             pg_op_to_lock(op, ours ? PG_UNLOCK : PG_LOOK);
         }
@@ -175,7 +181,7 @@ static void tell_holder(struct pg_store *store, size_t i, const PGresult *keys, 
     reply->held = pid > 0 || seat->grant.held;
     if (row_is_there(keys, row)) {
         reply->token = number(pg_value(keys, row, "token"));
-        reply->longest_ttl_ns = (int64_t)number(pg_value(keys, row, "longest_ttl_ms")) * NS_PER_MS;
+        reply->longest_ttl_ns = pg_ttl_ns(pg_value(keys, row, "longest_ttl_ms"));
     }
     if (seat->grant.held) {
         /* An earlier request of ours got it after its time was over. */

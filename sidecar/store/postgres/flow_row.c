@@ -91,8 +91,7 @@ static void minted(struct pg_store *store, size_t i, const struct pg_answers *an
         grant->token = number_of(pg_value(result, 0, "minted"));
         grant->doubt = doubt_of(pg_value(result, 0, "prior"));
         grant->prior = grant->doubt == DOUBT_NONE ? PRIOR_CLEAN : PRIOR_NONE;
-        grant->longest_ttl_ns =
-            (int64_t)number_of(pg_value(result, 0, "longest_ttl_ms")) * NS_PER_MS;
+        grant->longest_ttl_ns = pg_ttl_ns(pg_value(result, 0, "longest_ttl_ms"));
         grant->granted_ms = strtoll(pg_value(result, 0, "granted_ms"), NULL, 10);
         pg_flow_yes(store, i);
     }
@@ -188,6 +187,13 @@ void pg_flow_rowed(struct pg_store *store, size_t i, enum pg_row_work work,
         break;
     case PG_ROW_MARK:
         marked(store, i, answers);
+        break;
+    case PG_ROW_LEAVE:
+        if (answers->failed && answers->failure == PG_FAILURE_LOST) {
+            marked(store, i, answers);
+        } else {
+            pg_op_to_row(&store->seats[i].op, PG_ROW_MARK);
+        }
         break;
     case PG_ROW_BEAT:
     case PG_ROW_READ:

@@ -91,7 +91,7 @@ static void fail(struct pg_link *link) {
         memcpy(sqlstate, "28P01", sizeof sqlstate);
         pg_text(words, sizeof words, "the server wants a password, and none was found");
     }
-    const char *fix = "";
+    const char *fix = pg_failure_fix(sqlstate);
     enum pg_failure failure = pg_failure_of(sqlstate);
     if (link->state == PG_LINK_CONNECTING && sqlstate[0] == '\0') {
         failure = pg_failure_of_words(words, &fix);

@@ -20,7 +20,15 @@ enum pg_stage {
     PG_STAGE_ROWING,
 };
 
-enum pg_row_work { PG_ROW_MINT, PG_ROW_RAISE, PG_ROW_MARK, PG_ROW_BEAT, PG_ROW_READ, PG_ROW_TELL };
+enum pg_row_work {
+    PG_ROW_MINT,
+    PG_ROW_RAISE,
+    PG_ROW_MARK,
+    PG_ROW_BEAT,
+    PG_ROW_READ,
+    PG_ROW_LEAVE, /* followers are told that the lock is about to go back */
+    PG_ROW_TELL,  /* and that it has */
+};
 
 /* What is held on the lock connection. */
 struct pg_grant {
@@ -94,6 +102,7 @@ struct pg_rows {
     size_t seat;
     enum pg_row_work work;
     bool abandoned;           /* its request has been answered */
+    bool warming;             /* opened for a grant that is expected, for `seat` */
     struct pg_cancel *cancel; /* one that is under way */
     int64_t since_ns;         /* BOOTTIME of what is waited for: connecting, an answer, more work */
     char text[PG_TEXT];       /* why the last attempt to connect failed; empty: it did not */
@@ -144,6 +153,8 @@ void pg_rows_init(struct pg_store *store);
 void pg_rows_pump(struct pg_store *store);
 int64_t pg_rows_due_ns(const struct pg_store *store);
 void pg_rows_expire(struct pg_store *store, int64_t now_ns);
+/* A grant is expected soon: what it will need is made ready, the connection and the plans. */
+void pg_rows_warm(struct pg_store *store, size_t seat);
 /* The request that the message was for is answered: its answer is not waited for. */
 void pg_rows_abandon(struct pg_store *store, size_t seat);
 
@@ -179,6 +190,8 @@ bool pg_seat_row_is_ours(const struct pg_seat *seat, const char *nonce, const ch
 void pg_message_collect(struct pg_session *session);
 void pg_message_write(struct pg_session *session, struct pg_sql *sql);
 
+/* Milliseconds as the table has them, which anybody may have written: 0 for what no ttl can be. */
+int64_t pg_ttl_ns(const char *text);
 bool pg_same_nonce(const unsigned char *a, const unsigned char *b);
 void pg_nonce_text(const unsigned char nonce[NONCE_BYTES], char text[2 * NONCE_BYTES + 1]);
 

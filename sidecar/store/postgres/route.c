@@ -1,6 +1,7 @@
 #include "store/postgres/route.h"
 
 #include "base/memory.h"
+#include "store/postgres/sql.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -136,7 +137,7 @@ bool pg_route_open(const struct pg_route *route, struct pg_link *link, enum pg_f
     const char *values[16];
     size_t count = 0;
     char name[64];
-    (void)snprintf(name, sizeof name, "gavel/%.50s", route->identity);
+    (void)snprintf(name, sizeof name, PG_APPLICATION "%.50s", route->identity);
     names[count] = "fallback_application_name";
     values[count++] = name;
     names[count] = "gssencmode"; /* it may talk to a key server, on the loop */

@@ -14,6 +14,7 @@ static void drop(struct pg_store *store) {
     pg_link_drop(&store->rows.link);
     store->rows.busy = false;
     store->rows.abandoned = false;
+    store->rows.warming = false;
 }
 
 /* The requests that wait for this connection, or for the message that was out. */
@@ -43,11 +44,30 @@ static void go_on(struct pg_store *store) {
     pg_store_arm(store);
 }
 
+/* A new process of the server is slow the first time: it plans what it will be asked for. */
+static void warm_up(struct pg_store *store) {
+    struct pg_rows *rows = &store->rows;
+    struct pg_sql sql = {0};
+    if (!rows->warming || rows->busy || store->lives.closing) {
+        return;
+    }
+    pg_sql_plan_mint(&sql, &store->plan,
+                     &(struct pg_row_job){.name = &store->seats[rows->seat].name,
+                                          .place = &pg_session_of(store, rows->seat)->place});
+    rows->busy = true;
+    rows->abandoned = true;
+    if (!pg_link_send(&rows->link, sql.text)) {
+        rows->since_ns = 1; /* expires at once, from the timer */
+    }
+    free(sql.text);
+}
+
 static void on_opened(void *context) {
     struct pg_store *store = context;
     store->rows.text[0] = '\0';
     store->rows.since_ns = clock_now().boot_ns;
     pg_rows_pump(store);
+    warm_up(store);
     pg_store_arm(store);
 }
 
@@ -111,6 +131,9 @@ static void write_message(struct pg_store *store, size_t i, struct pg_sql *sql) 
     case PG_ROW_READ:
         pg_sql_row(sql, &store->plan, &job);
         break;
+    case PG_ROW_LEAVE:
+        pg_sql_notify_leaving(sql, &seat->name);
+        break;
     case PG_ROW_TELL:
         pg_sql_notify(sql, &seat->name, request->clean);
         break;
@@ -123,6 +146,7 @@ static void send_for(struct pg_store *store, size_t i) {
     write_message(store, i, &sql);
     rows->busy = true;
     rows->abandoned = false;
+    rows->warming = false;
     rows->seat = i;
     rows->work = store->seats[i].op.row_work;
     rows->since_ns = clock_now().boot_ns;
@@ -160,6 +184,19 @@ void pg_rows_pump(struct pg_store *store) {
             rows->since_ns = 1;
         }
     }
+}
+
+void pg_rows_warm(struct pg_store *store, size_t seat) {
+    struct pg_rows *rows = &store->rows;
+    enum pg_failure failure;
+    if (rows->link.state != PG_LINK_DOWN || store->lives.closing) {
+        return;
+    }
+    rows->since_ns = clock_now().boot_ns;
+    rows->seat = seat;
+    rows->warming =
+        pg_route_open(&pg_session_of(store, seat)->route, &rows->link, &failure, rows->text);
+    pg_store_arm(store);
 }
 
 static int64_t dead_ns(const struct pg_store *store) {

@@ -204,18 +204,25 @@ static void on_answered(void *context, const struct pg_answers *answers) {
     }
 }
 
+/* The payload is anybody's, and only ever makes us ask. */
 static void on_notified(void *context, const char *payload) {
     const struct pg_session *session = context;
     struct pg_store *store = session->store;
-    bool clean = strstr(payload, " clean") != NULL;
-    size_t named = clean ? (size_t)(strstr(payload, " clean") - payload) : strlen(payload);
+    size_t named = strcspn(payload, " ");
+    const char *what = payload + named;
     for (size_t i = session->first; i < session->first + session->count; i++) {
         const char *key = store->seats[i].name.key.text;
-        if (strlen(key) == named && strncmp(key, payload, named) == 0) {
-            struct store_event event = {.type = STORE_WAKE, .election = i, .clean = clean};
-            store->setup.on_event(store->setup.context, &event);
-            return;
+        if (strlen(key) != named || strncmp(key, payload, named) != 0) {
+            continue;
         }
+        if (strcmp(what, " leaving") == 0 && !store->seats[i].grant.held) {
+            pg_rows_warm(store, i);
+        } else if (strcmp(what, " clean") == 0 || what[0] == '\0') {
+            struct store_event event = {
+                .type = STORE_WAKE, .election = i, .clean = what[0] != '\0'};
+            store->setup.on_event(store->setup.context, &event);
+        }
+        return;
     }
 }
 

@@ -90,13 +90,20 @@ struct pg_row_job {
     uint64_t token;
 };
 void pg_sql_mint(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_row_job *job);
+/* The same, and nothing is changed: the server only plans it. */
+void pg_sql_plan_mint(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_row_job *job);
 void pg_sql_raise(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_row_job *job);
 void pg_sql_mark(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_row_job *job,
                  const char *server);
 void pg_sql_beat(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_row_job *job);
 void pg_sql_row(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_row_job *job);
+/* What the names of our sessions begin with, unless the URL has an application_name. */
+#define PG_APPLICATION "gavel/"
 /* Tells followers that the lock is free: "KEY clean" or "KEY" on PG_CHANNEL. */
 #define PG_CHANNEL "gavel_released"
 void pg_sql_notify(struct pg_sql *sql, const struct pg_name *name, bool clean);
+/* That it soon will be: "KEY leaving". With many sidecars on the server nobody is told: all of them
+ * would open a connection at once. */
+void pg_sql_notify_leaving(struct pg_sql *sql, const struct pg_name *name);
 
 #endif

@@ -76,10 +76,11 @@ static void end(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_
     pg_sql_add(sql, ";COMMIT");
 }
 
-void pg_sql_mint(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_row_job *job) {
+static void mint(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_row_job *job,
+                 const char *explain) {
     const struct pg_key *key = &job->name->key;
     begin(sql, plan);
-    pg_sql_add(sql, "WITH x AS MATERIALIZED (SELECT ");
+    pg_sql_add(sql, "%sWITH x AS MATERIALIZED (SELECT ", explain);
     add_least_token(sql, plan, job);
     pg_sql_add(sql,
                " AS least) INSERT INTO %s AS e (lock_classid, lock_objid, lock_objsubid,"
@@ -124,6 +125,15 @@ void pg_sql_mint(struct pg_sql *sql, const struct pg_plan *plan, const struct pg
                ";",
                job->seen_token, job->seen_token, TOKEN_MAX);
     end(sql, plan, job);
+}
+
+void pg_sql_mint(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_row_job *job) {
+    mint(sql, plan, job, "");
+}
+
+void pg_sql_plan_mint(struct pg_sql *sql, const struct pg_plan *plan,
+                      const struct pg_row_job *job) {
+    mint(sql, plan, job, "EXPLAIN ");
 }
 
 void pg_sql_raise(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_row_job *job) {
@@ -178,4 +188,17 @@ void pg_sql_row(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_
 void pg_sql_notify(struct pg_sql *sql, const struct pg_name *name, bool clean) {
     pg_sql_add(sql, "SELECT pg_catalog.pg_notify('" PG_CHANNEL "', '%s%s') AS told", name->key.text,
                clean ? " clean" : "");
+}
+
+#define LEAVING_SESSIONS_MOST 8
+
+void pg_sql_notify_leaving(struct pg_sql *sql, const struct pg_name *name) {
+    pg_sql_add(
+        sql,
+        "SELECT pg_catalog.pg_notify('" PG_CHANNEL "', '%s leaving') AS told"
+        " FROM (SELECT pg_catalog.count(*) AS sidecars FROM pg_catalog.pg_stat_get_activity(NULL)"
+        " WHERE pg_catalog.starts_with(application_name, '" PG_APPLICATION "')) AS sessions"
+        " WHERE sidecars OPERATOR(pg_catalog.>) 0 AND"
+        " sidecars OPERATOR(pg_catalog.<=) %d",
+        name->key.text, LEAVING_SESSIONS_MOST);
 }

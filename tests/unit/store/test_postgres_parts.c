@@ -94,6 +94,9 @@ static void errors_have_classes(void **state) {
         assert_int_equal(pg_failure_of(cases[i].sqlstate), cases[i].failure);
     }
     assert_int_equal(pg_failure_of(NULL), PG_FAILURE_LOST);
+    assert_non_null(strstr(pg_failure_fix("3D000"), "create it"));
+    assert_string_equal(pg_failure_fix(""), "");
+    assert_string_equal(pg_failure_fix("57P01"), "");
 }
 
 static void words_have_classes_where_there_is_no_state(void **state) {
