@@ -72,24 +72,18 @@ static void write_states(struct page *page) {
     }
 }
 
-/* Only what has happened: a thousand elections have 85,000 possible ones. */
 static void write_transitions(struct page *page) {
     family(page, "gavel_transitions_total", "counter",
            "Changes of state, by new state and reason.");
     for (size_t i = 0; i < page->board->count; i++) {
         const struct election_counters *counters = &page->counters->elections[i];
-        for (int cell = 0; cell < STATE_COUNT * REASON_COUNT; cell++) {
-            int state = cell / REASON_COUNT;
-            int reason = cell % REASON_COUNT;
-            if (counters->transitions[state][reason] != 0) {
-                fprintf(page->out,
-                        "gavel_transitions_total{election=\"%s\",to=\"%s\",reason=\"%s\"} "
-                        "%" PRIu64 "\n",
-                        page->board->entries[i].name,
-                        election_state_name((enum election_state)state),
-                        election_reason_name((enum election_reason)reason),
-                        counters->transitions[state][reason]);
-            }
+        for (size_t k = 0; k < counters->transition_count; k++) {
+            const struct transition_counter *counter = &counters->transitions[k];
+            fprintf(page->out,
+                    "gavel_transitions_total{election=\"%s\",to=\"%s\",reason=\"%s\"} "
+                    "%" PRIu64 "\n",
+                    page->board->entries[i].name, election_state_name(counter->to),
+                    election_reason_name(counter->reason), counter->count);
         }
     }
 }

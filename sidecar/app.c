@@ -16,6 +16,7 @@
 
 #define HEARTBEAT_NS NS_PER_S
 #define FILES_WANTED 8192                  /* 1000 lock files, and the listeners at their limits */
+#define SLOTS_APART 25                     /* odd, so that each slot has its turn */
 #define STEP_TOLERANCE_NS (50 * NS_PER_MS) /* slewing stays below this in a heartbeat */
 
 /* The wall clock against BOOTTIME since the last heartbeat. */
@@ -86,12 +87,15 @@ static void settings_fill(struct app *app) {
                                              .step_down = config->step_down,
                                              .require_app = config->require_app,
                                              .app_check = config->app_check != NULL,
+                                             .one_pace = app->store_ops->batches,
                                              .poll_ns = app->store_ops->poll_ns,
                                              .identity = config->identity};
 }
 
 static void elections_init(struct app *app) {
     struct instant now = clock_now();
+    uint64_t first_slot;
+    random_bytes(&first_slot, sizeof first_slot);
     app->elections = memory_zeroed(app->config->election_count, sizeof *app->elections);
     for (size_t i = 0; i < app->config->election_count; i++) {
         struct app_election *election = &app->elections[i];
@@ -99,12 +103,12 @@ static void elections_init(struct app *app) {
         random_bytes(&first_index, sizeof first_index);
         election->app = app;
         election->index = i;
-        /* 48 bits: exact in any reader's numbers, for ever. */
-        election_init(&election->core, &app->settings, first_index >> 16, now);
+        first_index >>= 16; /* 48 bits: exact in any reader's numbers, for ever */
+        /* They take turns, far apart where there are few. */
+        first_index += (first_slot + i * SLOTS_APART - first_index) % ELECTION_SLOTS;
+        election_init(&election->core, &app->settings, first_index, now);
         uv_timer_init(&app->loop, &election->timer);
         election->timer.data = election;
-        uv_timer_init(&app->loop, &election->beat);
-        election->beat.data = election;
     }
 }
 
@@ -230,6 +234,11 @@ int app_run(struct config *config) {
         log_event(LOG_ERROR, "handles-left", LOG_TEXT("error", uv_strerror(leftover)));
     }
     notify_finish(&app->notify);
+    for (size_t i = 0; i < app->board.count; i++) {
+        counters_finish(&app->counters.elections[i]);
+        board_set_problem(&app->board.entries[i], "");
+        free(app->elections[i].company);
+    }
     free(app->board.entries);
     free(app->counters.elections);
     free(app->elections);

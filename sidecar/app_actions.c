@@ -130,19 +130,6 @@ static enum counter_result result_of(enum outcome outcome) {
     return RESULT_UNSURE;
 }
 
-/* Readers are told in plain ASCII: half a character would spoil the whole text. */
-static void note_problem(struct board_entry *entry, const char *text) {
-    size_t length = 0;
-    for (; text[length] != '\0' && length + 1 < sizeof entry->problem; length++) {
-        bool plain = text[length] >= ' ' && text[length] <= '~';
-        entry->problem[length] = '?';
-        if (plain) {
-            entry->problem[length] = text[length];
-        }
-    }
-    entry->problem[length] = '\0';
-}
-
 static void note_reply(struct app_election *election, const struct store_event *event,
                        enum election_op op) {
     struct app *app = election->app;
@@ -154,7 +141,7 @@ static void note_reply(struct app_election *election, const struct store_event *
     if (event->reply.outcome == OUTCOME_YES && op != OP_RELEASE) {
         app->counters.elections[election->index].last_renewal_real_ns = now.real_ns;
     }
-    note_problem(&app->board.entries[election->index], event->text);
+    board_set_problem(&app->board.entries[election->index], event->text);
     uint64_t suppressed = 0;
     if (event->text[0] != '\0' && log_allow(&election->trouble_limit, 1000, &suppressed)) {
         bool trouble =

@@ -1,6 +1,7 @@
 #include "app_internal.h"
 
 #include "base/clock.h"
+#include "base/memory.h"
 
 /*
  * The application's side: what is heard of it goes to the core, what it has to be told goes to the
@@ -16,6 +17,15 @@ static void give(struct app_election *election, enum app_event app, uint64_t tok
     app_step(election, &event);
 }
 
+static struct app_company *company_of(struct app_election *election) {
+    if (election->company == NULL) {
+        election->company = memory_zeroed(1, sizeof *election->company);
+        uv_timer_init(&election->app->loop, &election->company->beat);
+        election->company->beat.data = election;
+    }
+    return election->company;
+}
+
 static void log_application(struct app_election *election, enum app_event event) {
     static const char *const words[] = {[APP_ATTACHED] = "attached",
                                         [APP_GONE] = "gone",
@@ -23,7 +33,7 @@ static void log_application(struct app_election *election, enum app_event event)
                                         [APP_DONE] = "done",
                                         [APP_RESIGNS] = "resigns"};
     uint64_t suppressed;
-    if (log_allow(&election->said_limits[event], SAID_MS, &suppressed)) {
+    if (log_allow(&company_of(election)->said_limits[event], SAID_MS, &suppressed)) {
         log_event(LOG_INFO, "application",
                   LOG_TEXT("election", election->app->config->elections[election->index]),
                   LOG_TEXT("what", words[event]), LOG_NUMBER("suppressed", suppressed));
@@ -129,14 +139,15 @@ static void beat_arm(struct app_election *election);
 /* Late itself, the loop has not read yet what the application said in time: it looks again. */
 static void on_beat_due(uv_timer_t *timer) {
     struct app_election *election = timer->data;
+    struct app_company *company = election->company;
     int64_t now_ns = clock_now().boot_ns;
-    if (now_ns < election->beat_due_ns) {
+    if (now_ns < company->beat_due_ns) {
         beat_arm(election);
-    } else if (!election->suspected) {
-        election->suspected = true;
+    } else if (!company->suspected) {
+        company->suspected = true;
         uv_timer_start(timer, on_beat_due, SUSPECT_MS, 0);
     } else {
-        election->hung = true;
+        company->hung = true;
         log_event(LOG_WARN, "application-hung",
                   LOG_TEXT("election", election->app->config->elections[election->index]),
                   LOG_NUMBER("timeout_ms", election->app->config->app_timeout_ns / NS_PER_MS));
@@ -145,10 +156,11 @@ static void on_beat_due(uv_timer_t *timer) {
 }
 
 static void beat_arm(struct app_election *election) {
-    int64_t left_ns = election->beat_due_ns - clock_now().boot_ns;
+    struct app_company *company = company_of(election);
+    int64_t left_ns = company->beat_due_ns - clock_now().boot_ns;
     uint64_t left_ms = left_ns <= 0 ? 0 : (uint64_t)((left_ns + NS_PER_MS - 1) / NS_PER_MS);
     uv_update_time(&election->app->loop);
-    uv_timer_start(&election->beat, on_beat_due, left_ms, 0);
+    uv_timer_start(&company->beat, on_beat_due, left_ms, 0);
 }
 
 /* The timer is not set anew for each beat: it looks when it fires. */
@@ -157,14 +169,15 @@ static void beat(struct app_election *election) {
     if (timeout_ns == 0 || election->app->closing) {
         return;
     }
-    election->beat_due_ns = clock_now().boot_ns + timeout_ns;
-    bool again = election->suspected || !uv_is_active((uv_handle_t *)&election->beat);
-    election->suspected = false;
+    struct app_company *company = company_of(election);
+    company->beat_due_ns = clock_now().boot_ns + timeout_ns;
+    bool again = company->suspected || !uv_is_active((uv_handle_t *)&company->beat);
+    company->suspected = false;
     if (again) {
         beat_arm(election);
     }
-    if (election->hung) {
-        election->hung = false;
+    if (company->hung) {
+        company->hung = false;
         notice(election, APP_BEATS, 0);
     }
 }
@@ -172,20 +185,24 @@ static void beat(struct app_election *election) {
 void app_application(void *context, size_t index, enum app_event event, uint64_t token) {
     struct app *app = context;
     struct app_election *election = &app->elections[index];
+    if (app->closing && election->company == NULL) {
+        return; /* no new handle */
+    }
+    struct app_company *company = company_of(election);
     switch (event) {
     case APP_BEATS:
         beat(election);
         return; /* to the core it is news only after it was hung */
     case APP_ATTACHED:
-        election->hung = false;
+        company->hung = false;
         beat(election);
         app->counters.elections[index].attached_apps = 1;
         log_application(election, event);
         break;
     case APP_GONE:
     case APP_CUT:
-        election->hung = false;
-        uv_timer_stop(&election->beat);
+        company->hung = false;
+        uv_timer_stop(&company->beat);
         app->counters.elections[index].attached_apps = 0;
         log_application(election, event);
         break;

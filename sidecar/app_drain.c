@@ -115,7 +115,9 @@ void app_close(struct app *app) {
     }
     for (size_t i = 0; i < app->board.count; i++) {
         uv_close((uv_handle_t *)&app->elections[i].timer, NULL);
-        uv_close((uv_handle_t *)&app->elections[i].beat, NULL);
+        if (app->elections[i].company != NULL) {
+            uv_close((uv_handle_t *)&app->elections[i].company->beat, NULL);
+        }
     }
     for (size_t i = 0; i < app->signals_ready; i++) {
         uv_close((uv_handle_t *)&app->signals[i], NULL);

@@ -28,6 +28,15 @@ struct app_notices {
     uint64_t done; /* the token; 0: none */
 };
 
+/* What is kept of the application once one has been heard of. */
+struct app_company {
+    uv_timer_t beat;     /* its next beat is due */
+    int64_t beat_due_ns; /* BOOTTIME */
+    bool suspected;      /* it is late: looked at once more */
+    bool hung;
+    struct log_limit said_limits[APP_UNHEALTHY + 1]; /* one for each enum app_event */
+};
+
 /* One election: its core, and what the loop keeps for it. */
 struct app_election {
     struct app *app;
@@ -37,13 +46,9 @@ struct app_election {
     int64_t op_started_ns; /* BOOTTIME */
     bool resign_asked;     /* taken up from the timer, never from inside the socket */
     bool finished;
+    bool noticed; /* something in the notices waits for the timer */
     struct app_notices notices;
-    bool noticed;        /* something in there waits for the timer */
-    uv_timer_t beat;     /* the application's next beat is due */
-    int64_t beat_due_ns; /* BOOTTIME */
-    bool suspected;      /* it is late: looked at once more */
-    bool hung;
-    struct log_limit said_limits[APP_UNHEALTHY + 1]; /* one for each enum app_event */
+    struct app_company *company; /* heap; NULL: no application yet */
     struct log_limit trouble_limit;
 };
 

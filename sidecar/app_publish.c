@@ -67,8 +67,7 @@ void app_publish(struct app_election *election, const struct view *before, bool 
     const struct view *after = &election->core.view;
     board_publish(&app->board, &app->board.entries[election->index], after, changed);
     if (after->state != before->state) {
-        struct election_counters *counters = &app->counters.elections[election->index];
-        counters->transitions[after->state][after->reason]++;
+        counters_transition(&app->counters.elections[election->index], after->state, after->reason);
         log_change(election, before, after);
     }
     if (after->warnings != before->warnings) {

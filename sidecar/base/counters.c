@@ -1,5 +1,9 @@
 #include "base/counters.h"
 
+#include "base/memory.h"
+
+#include <stdlib.h>
+
 const double duration_bounds_s[DURATION_BUCKETS] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                                     0.05,   0.1,   0.25,   0.5,   1.0,  2.5};
 
@@ -11,6 +15,27 @@ void histogram_add(struct histogram *histogram, double seconds) {
     histogram->buckets[bucket]++;
     histogram->sum_s += seconds;
     histogram->count++;
+}
+
+void counters_transition(struct election_counters *counters, enum election_state to,
+                         enum election_reason reason) {
+    size_t at = 0;
+    while (at < counters->transition_count &&
+           (counters->transitions[at].to != to || counters->transitions[at].reason != reason)) {
+        at++;
+    }
+    if (at == counters->transition_count) {
+        counters->transitions =
+            memory_grow(counters->transitions, at + 1, sizeof *counters->transitions);
+        counters->transitions[at] = (struct transition_counter){.to = to, .reason = reason};
+        counters->transition_count++;
+    }
+    counters->transitions[at].count++;
+}
+
+void counters_finish(struct election_counters *counters) {
+    free(counters->transitions);
+    *counters = (struct election_counters){.transitions = NULL};
 }
 
 static const struct {

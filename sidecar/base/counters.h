@@ -46,11 +46,23 @@ const char *counter_code_name(enum counter_code code);
 /* The counter of an HTTP status; unknown ones count as 500. */
 enum counter_code counter_code_of(unsigned http_status);
 
-struct election_counters {
-    uint64_t transitions[STATE_COUNT][REASON_COUNT]; /* to, reason */
-    int64_t last_renewal_real_ns;                    /* 0: never */
-    uint64_t attached_apps;                          /* gauge */
+/* How often one change of state has happened. */
+struct transition_counter {
+    uint64_t count;
+    enum election_state to;
+    enum election_reason reason;
 };
+
+struct election_counters {
+    struct transition_counter *transitions; /* those that have happened: a few of many; heap */
+    size_t transition_count;
+    int64_t last_renewal_real_ns; /* 0: never */
+    uint64_t attached_apps;       /* gauge */
+};
+void counters_transition(struct election_counters *counters, enum election_state to,
+                         enum election_reason reason);
+/* Frees what is inside. */
+void counters_finish(struct election_counters *counters);
 
 struct counters {
     uint64_t api_requests[LISTENER_COUNT][CODE_COUNT];

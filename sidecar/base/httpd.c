@@ -131,6 +131,7 @@ static void finish(struct httpd *httpd) {
         return;
     }
     uv_poll_stop(&httpd->poll);
+    httpd_last_drop(httpd);
     MHD_stop_daemon(httpd->daemon);
     httpd->daemon = NULL;
     uv_close((uv_handle_t *)&httpd->poll, on_handle_closed);

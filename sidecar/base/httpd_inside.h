@@ -12,28 +12,37 @@ struct httpd_list {
     struct httpd_connection *first, *last; /* the oldest first */
 };
 
-struct httpd_connection {
-    struct httpd_connection *next, *previous;
-    struct httpd_list *list;         /* NULL: cut off, waits to be closed */
-    uint64_t since_ms;               /* on the loop's clock: when it joined its list */
-    struct httpd_exchange *exchange; /* the request under way */
-    int fd;
-    bool answering; /* from the end of a request's headers to the end of its reply */
-};
-
 /* From the request line to the end of the reply. */
 struct httpd_exchange {
     struct MHD_Connection *handle;
     struct httpd_request request;
-    struct httpd_hold *hold; /* not NULL: has been held, and not ended */
-    size_t body_bytes;       /* thrown away so far */
-    bool seen;               /* the library has called the handler once */
-    char target[HTTPD_TARGET_MAX + 1];
+    struct httpd_hold *hold;           /* not NULL: has been held, and not ended */
+    size_t body_bytes;                 /* thrown away so far */
+    bool seen;                         /* the library has called the handler once */
+    char target[HTTPD_TARGET_MAX + 1]; /* last: the rest is cleared for each request */
+};
+
+struct httpd_connection {
+    struct httpd_connection *next, *previous;
+    struct httpd_list *list;         /* NULL: cut off, waits to be closed */
+    uint64_t since_ms;               /* on the loop's clock: when it joined its list */
+    struct httpd_exchange *exchange; /* the request under way: `one`; NULL: none is */
+    struct httpd_exchange one;       /* a connection has one at a time */
+    int fd;
+    bool answering; /* from the end of a request's headers to the end of its reply */
+};
+
+/* The newest reply. Most are asked for again before anything in them changes. */
+struct httpd_last {
+    struct MHD_Response *response; /* NULL: none; it owns the body */
+    struct httpd_reply reply;      /* what it was made of */
+    bool closes;                   /* with "Connection: close" */
 };
 
 struct httpd {
     struct httpd_setup setup;
     struct MHD_Daemon *daemon;
+    struct httpd_last last;
     struct listen_set listeners;
     struct httpd_list busy;    /* a request is awaited for the first time, or under way */
     struct httpd_list idle;    /* has had its answer */
@@ -82,6 +91,9 @@ void httpd_run_soon(struct httpd *httpd);
 uint64_t httpd_cut_off_late(struct httpd *httpd, struct httpd_list *list, unsigned limit_ms,
                             uint64_t next_ms);
 uint64_t httpd_cut_off_gone(struct httpd *httpd, uint64_t next_ms);
+
+/* Gives up the newest reply. */
+void httpd_last_drop(struct httpd *httpd);
 
 /* Callbacks of the library; cls is the struct httpd. */
 void *httpd_request_begin(void *cls, const char *uri, struct MHD_Connection *connection);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define KEPT_BYTES 2048 /* of the newest reply; a long one is not worth its memory */
+
 static struct httpd_connection *connection_of(struct MHD_Connection *handle) {
     return MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
@@ -15,14 +17,17 @@ void *httpd_request_begin(void *cls, const char *uri, struct MHD_Connection *con
     struct httpd *httpd = cls;
     httpd_connection_move(httpd, connection_of(connection), &httpd->busy);
 
-    struct httpd_exchange *exchange = memory_zeroed(1, sizeof *exchange);
+    struct httpd_exchange *exchange = &connection_of(connection)->one;
+    memset(exchange, 0, offsetof(struct httpd_exchange, target));
     exchange->handle = connection;
     connection_of(connection)->exchange = exchange;
-    if (uri != NULL) {
-        size_t length = strnlen(uri, HTTPD_TARGET_MAX + 1);
-        exchange->request.too_long = length > HTTPD_TARGET_MAX;
-        memcpy(exchange->target, uri, exchange->request.too_long ? HTTPD_TARGET_MAX : length);
+    size_t length = uri != NULL ? strnlen(uri, HTTPD_TARGET_MAX + 1) : 0;
+    if (length > HTTPD_TARGET_MAX) {
+        exchange->request.too_long = true;
+        length = HTTPD_TARGET_MAX;
     }
+    memcpy(exchange->target, uri != NULL ? uri : "", length);
+    exchange->target[length] = '\0';
     char *query = strchr(exchange->target, '?');
     if (query != NULL) {
         *query++ = '\0';
@@ -55,8 +60,8 @@ static enum httpd_method parse_method(const char *method) {
     return strcmp(method, "OPTIONS") == 0 ? HTTPD_OPTIONS : HTTPD_OTHER;
 }
 
-/* NULL when the library has no memory left for this connection. */
-static struct MHD_Response *make_response(const struct httpd *httpd, struct httpd_reply *reply) {
+/* NULL when the library has no memory left for this connection. The body is the response's. */
+static struct MHD_Response *make_response(const struct httpd_reply *reply, bool closes) {
     struct MHD_Response *response =
         reply->body != NULL
             ? MHD_create_response_from_buffer(reply->length, reply->body, MHD_RESPMEM_MUST_FREE)
@@ -73,7 +78,7 @@ static struct MHD_Response *make_response(const struct httpd *httpd, struct http
         added = MHD_add_response_header(response, reply->headers[i].name,
                                         reply->headers[i].value) == MHD_YES;
     }
-    if (added && (httpd->setup.idle_ms == 0 || httpd->closing)) {
+    if (added && closes) {
         added = MHD_add_response_header(response, "Connection", "close") == MHD_YES;
     }
     if (!added) {
@@ -82,6 +87,44 @@ static struct MHD_Response *make_response(const struct httpd *httpd, struct http
         return NULL;
     }
     return response;
+}
+
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* Byte for byte; the status is no part of a response. */
+static bool same_reply(const struct httpd_reply *a, const struct httpd_reply *b) {
+    bool same = a->length == b->length && (a->body == NULL) == (b->body == NULL) &&
+                (a->body == NULL || memcmp(a->body, b->body, a->length) == 0) &&
+                same_text(a->content_type, b->content_type) && a->header_count == b->header_count;
+    for (size_t i = 0; i < a->header_count && same; i++) {
+        same = strcmp(a->headers[i].name, b->headers[i].name) == 0 &&
+               strcmp(a->headers[i].value, b->headers[i].value) == 0;
+    }
+    return same;
+}
+
+void httpd_last_drop(struct httpd *httpd) {
+    if (httpd->last.response != NULL) {
+        MHD_destroy_response(httpd->last.response);
+        httpd->last.response = NULL;
+    }
+}
+
+/* The response for this reply, the one before where that says the same: making one takes longer
+ * than all the rest. NULL when the library has no memory left. */
+static struct MHD_Response *response_for(struct httpd *httpd, struct httpd_reply *reply) {
+    struct httpd_last *last = &httpd->last;
+    bool closes = httpd->setup.idle_ms == 0 || httpd->closing;
+    if (last->response != NULL && last->closes == closes && same_reply(&last->reply, reply)) {
+        free(reply->body);
+        return last->response;
+    }
+    httpd_last_drop(httpd);
+    *last = (struct httpd_last){
+        .response = make_response(reply, closes), .reply = *reply, .closes = closes};
+    return last->response;
 }
 
 static enum MHD_Result answer(struct httpd *httpd, struct MHD_Connection *connection,
@@ -98,12 +141,14 @@ static enum MHD_Result answer(struct httpd *httpd, struct MHD_Connection *connec
         httpd_hold_request(httpd, connection_of(connection), reply.hold);
         return MHD_YES;
     }
-    struct MHD_Response *response = make_response(httpd, &reply);
+    struct MHD_Response *response = response_for(httpd, &reply);
     if (response == NULL) {
         return MHD_NO;
     }
     enum MHD_Result result = MHD_queue_response(connection, reply.status, response);
-    MHD_destroy_response(response);
+    if (reply.length > KEPT_BYTES) {
+        httpd_last_drop(httpd);
+    }
     return result;
 }
 
@@ -141,7 +186,6 @@ void httpd_request_end(void *cls, struct MHD_Connection *connection, void **con_
     if (exchange != NULL && exchange->hold != NULL) {
         exchange->hold->ended(exchange->hold);
     }
-    free(exchange);
     *con_cls = NULL;
     connection_of(connection)->exchange = NULL;
     connection_of(connection)->answering = false;

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#define RETRY_FIRST_NS (20 * NS_PER_MS)
-#define RETRY_MOST_NS (500 * NS_PER_MS)
 #define ATTEMPT_MOST_NS (2 * NS_PER_S)
 
 void election_init(struct election *election, const struct election_config *config,
@@ -20,6 +18,7 @@ void election_init(struct election *election, const struct election_config *conf
     election->view.valid_for_ns = config->valid_for_ns;
     election->view.since_real_ns = now.real_ns;
     election->view.index = first_index;
+    election->pace_slot = config->one_pace ? 0 : pace_slot(first_index);
     election->app_required = config->require_app;
     election->app_unhealthy = config->app_check;
 }
@@ -55,30 +54,6 @@ void step_move(struct step *step, enum election_state to, enum election_reason r
         memset(view->holder, 0, sizeof view->holder); /* compared as a whole */
         view->holder_since_ms = 0;
     }
-}
-
-int64_t step_jitter_ns(const struct step *step, int64_t range_ns) {
-    if (range_ns <= 0) {
-        return 0;
-    }
-    uint64_t number = 0;
-    memcpy(&number, step->event->random + NONCE_BYTES, sizeof number);
-    return (int64_t)(number % (uint64_t)range_ns);
-}
-
-int64_t step_backoff_ns(const struct step *step) {
-    int64_t most_ns = step->election->config->ttl_ns / 10;
-    if (most_ns > RETRY_MOST_NS) {
-        most_ns = RETRY_MOST_NS;
-    }
-    int64_t delay_ns = RETRY_FIRST_NS;
-    for (unsigned i = 1; i < step->election->failures && delay_ns < most_ns; i++) {
-        delay_ns *= 2;
-    }
-    if (delay_ns > most_ns) {
-        delay_ns = most_ns;
-    }
-    return delay_ns / 2 + step_jitter_ns(step, delay_ns / 2);
 }
 
 void nonce_end(struct election *election) {
@@ -296,18 +271,6 @@ static void plan_wake(struct step *step) {
     if (election->view.state == STATE_PENDING && !grant_wait_is_over(election, step->now_ns)) {
         wake_at(step, grant_wait_end_ns(election));
     }
-}
-
-int64_t step_soon_ns(const struct step *step, bool clean) {
-    const struct election *election = step->election;
-    int64_t margin_ns = election->config->margin_ns;
-    int64_t soon_ns = step->now_ns + step_jitter_ns(step, NS_PER_MS);
-    bool vouches = vouch_holds(&election->proof.vouch, election->proof.vouch.newest_ns, margin_ns,
-                               election_wait_ns(election));
-    if (!clean && !vouches && !election->clockless && !election->config->efficiency) {
-        soon_ns += margin_ns / 2;
-    }
-    return soon_ns;
 }
 
 static void step_wake(struct step *step) {

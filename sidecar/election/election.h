@@ -6,6 +6,7 @@
 
 #define RANDOM_BYTES 24                     /* a nonce and eight more for jitter */
 #define ENDED_NONCES 8                      /* how many of our own ended grants are remembered */
+#define ELECTION_SLOTS 64                   /* of a third of the ttl: those in one ask together */
 #define TOKEN_MAX UINT64_C(100000000000000) /* 10^14: exact in a double and in Lua's %.14g */
 
 /* Settings of one election; times in nanoseconds. Checked by the configuration, not here. */
@@ -20,6 +21,7 @@ struct election_config {
     bool step_down;       /* the first renewal that is not answered ends the lease */
     bool require_app;     /* stands only while an application is attached */
     bool app_check;       /* stands only while the application answers; at first it does not */
+    bool one_pace;        /* the elections of a process ask together, the store makes one of it */
     int64_t poll_ns;      /* the longest sleep of a follower; 0: ttl/3 */
     const char *identity; /* ours, as others may show it; never decides anything */
 };
@@ -127,6 +129,7 @@ struct election {
     int64_t app_until_ns; /* ... for as long as this: its validity */
     int64_t app_stop_ns;
 
+    unsigned pace_slot;  /* which moments of each third of the ttl are its own */
     int64_t next_op_ns;  /* when the next operation is due */
     int64_t op_given_ns; /* when the newest one was handed to the store */
     bool wake_missed;    /* WAKE came while an acquire was under way */
@@ -149,7 +152,8 @@ struct election {
 
 /*
  * Starts a candidate: `unknown`, first acquire due at once. `first_index` is where the view's
- * index starts (random, so that an index of an earlier process never matches).
+ * index starts (random, so that an index of an earlier process never matches); modulo
+ * ELECTION_SLOTS it decides when this election asks.
  */
 void election_init(struct election *election, const struct election_config *config,
                    uint64_t first_index, struct instant now);

@@ -23,6 +23,13 @@ void step_move(struct step *step, enum election_state to, enum election_reason r
 /* A number below range_ns, from the event's random bytes; 0 when the range is not positive. */
 int64_t step_jitter_ns(const struct step *step, int64_t range_ns);
 
+/* Which moments of each third of the ttl are an election's own. */
+unsigned pace_slot(uint64_t random);
+
+/* When to ask again, a third of the ttl after `from_ns` at most: at this election's own moments, so
+ * that the elections of a process, and the candidates of an election, do not ask all at once. */
+int64_t step_paced_ns(const struct step *step, int64_t from_ns);
+
 /* When to try again after an operation that nobody answered. */
 int64_t step_backoff_ns(const struct step *step);
 

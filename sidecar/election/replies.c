@@ -83,7 +83,7 @@ static void acquired_yes(struct step *step) {
     election->waits = doubt != DOUBT_NONE || reply->wait_until_ns > step->now_ns;
     election->wait_until_ns = reply->wait_until_ns;
     election->wait_from_ns = MUTANT(WAIT_FROM_SEND) ? reply->sent.boot_ns : step->now_ns;
-    election->next_op_ns = election->op_given_ns + election->config->ttl_ns / 3;
+    election->next_op_ns = step_paced_ns(step, election->op_given_ns);
     if (election->waits && !election->config->efficiency) {
         step_move(step, STATE_PENDING, REASON_WAITING_FOR_OLD_LEASE);
     } else {
@@ -91,20 +91,35 @@ static void acquired_yes(struct step *step) {
     }
 }
 
+/* How long a follower may sleep. */
+static int64_t sleep_most_ns(const struct step *step) {
+    int64_t most_ns = step->election->config->ttl_ns / 3;
+    int64_t poll_ns = step->election->config->poll_ns;
+    if (poll_ns > 0 && poll_ns < most_ns) {
+        most_ns = poll_ns;
+    }
+    bool foreign = step->event->reply.reason == REASON_FOREIGN_VALUE;
+    return foreign && most_ns > NS_PER_S ? NS_PER_S : most_ns;
+}
+
+/* How long it sleeps when it knows of no expiry: those that poll often come at any time, the others
+ * each at their own. */
+static int64_t poll_sleep_ns(const struct step *step, int64_t most_ns) {
+    const struct election *election = step->election;
+    if (most_ns < election->config->ttl_ns / 3) {
+        return most_ns - step_jitter_ns(step, most_ns / 8);
+    }
+    return step_paced_ns(step, election->op_given_ns) - step->now_ns;
+}
+
 /* How long a follower sleeps: to the key's expiry, and never longer than it may. */
 static int64_t follower_sleep_ns(const struct step *step) {
     const struct election *election = step->election;
     const struct store_reply *reply = &step->event->reply;
-    int64_t most_ns = election->config->ttl_ns / 3;
-    if (election->config->poll_ns > 0 && election->config->poll_ns < most_ns) {
-        most_ns = election->config->poll_ns;
-    }
-    if (reply->reason == REASON_FOREIGN_VALUE && most_ns > NS_PER_S) {
-        most_ns = NS_PER_S;
-    }
-    most_ns -= step_jitter_ns(step, most_ns / 8);
+    int64_t most_ns = sleep_most_ns(step);
+    int64_t poll_ns = poll_sleep_ns(step, most_ns);
     if (!reply->held || reply->expires_in_ns < 0) {
-        return most_ns;
+        return poll_ns;
     }
     int64_t expiry_ns =
         reply->expires_in_ns + EXPIRY_SLACK_NS + step_jitter_ns(step, EXPIRY_JITTER_NS);
@@ -113,7 +128,7 @@ static int64_t follower_sleep_ns(const struct step *step) {
     }
     /* Not in between either: whoever cannot lead at once would come before those who can. */
     bool after_expiry = most_ns > reply->expires_in_ns;
-    return expiry_ns < most_ns || after_expiry ? expiry_ns : most_ns;
+    return expiry_ns < poll_ns || after_expiry ? expiry_ns : poll_ns;
 }
 
 static void acquired_no(struct step *step) {
@@ -237,7 +252,7 @@ static void renewed_yes(struct step *step) {
     if (reply->sent.boot_ns < from_ns) {
         from_ns = reply->sent.boot_ns;
     }
-    election->next_op_ns = from_ns + election->config->ttl_ns / 3;
+    election->next_op_ns = step_paced_ns(step, from_ns);
     const struct lease *lease = &election->view.lease;
     if (lease->latched_ns != 0) {
         election->next_op_ns = step->now_ns; /* sent before the doubt: ask again */

@@ -1,13 +1,12 @@
 #include "publish/board.h"
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "publish/page.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static size_t index_of(const struct board *board, const struct board_entry *entry) {
     return (size_t)(entry - board->entries);
@@ -89,120 +88,40 @@ static void pending_detail(const struct view *view, char *text, size_t size) {
     }
 }
 
+void board_set_problem(struct board_entry *entry, const char *text) {
+    free(entry->problem);
+    entry->problem = NULL;
+    if (text[0] == '\0') {
+        return;
+    }
+    entry->problem = memory_text_part(text, BOARD_PROBLEM_MAX);
+    for (char *at = entry->problem; *at != '\0'; at++) {
+        if (*at < ' ' || *at > '~') {
+            *at = '?';
+        }
+    }
+}
+
 static const char *words_for(const struct board_entry *entry, const struct answer *answer) {
     if (answer->state == STATE_RESIGNING) {
         return "keeps the lock until no reader can still trust an earlier answer";
     }
     if (answer->leader) {
-        return entry->problem[0] != '\0' ? "the last renewal was not confirmed" : NULL;
+        return entry->problem != NULL ? "the last renewal was not confirmed" : NULL;
     }
     return (size_t)answer->reason < REASON_COUNT ? reason_details[answer->reason] : NULL;
 }
 
 void board_detail(const struct board_entry *entry, const struct answer *answer, char *text,
                   size_t size) {
-    if (answer->state == STATE_PENDING && entry->problem[0] == '\0') {
+    if (answer->state == STATE_PENDING && entry->problem == NULL) {
         pending_detail(&entry->view, text, size);
         return;
     }
     const char *words = words_for(entry, answer);
-    bool both = words != NULL && entry->problem[0] != '\0';
-    snprintf(text, size, "%s%s%s", words == NULL ? "" : words, both ? ": " : "", entry->problem);
-}
-
-/* RFC 3339 in UTC with milliseconds. */
-static void format_time(int64_t real_ms, char *text, size_t size) {
-    int64_t second_ms = NS_PER_S / NS_PER_MS;
-    time_t seconds = (time_t)(real_ms / second_ms);
-    int milliseconds = (int)(real_ms % second_ms);
-    struct tm utc;
-    char date[32] = "";
-    if (gmtime_r(&seconds, &utc) != NULL) {
-        strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
-    }
-    snprintf(text, size, "%s.%03dZ", date, milliseconds);
-}
-
-static void *or_abort(void *memory) {
-    if (memory == NULL) {
-        abort(); /* out of memory: a crash lets the lease lapse, which is safe */
-    }
-    return memory;
-}
-
-static void set(json_t *object, const char *name, json_t *value) {
-    if (json_object_set_new(object, name, or_abort(value)) != 0) {
-        abort();
-    }
-}
-
-static json_t *text_json(const char *text) {
-    json_t *value = json_string(text);
-    return value != NULL ? value : json_string("?"); /* not UTF-8 */
-}
-
-static json_t *warnings_json(uint32_t warnings) {
-    json_t *names = or_abort(json_array());
-    for (unsigned bit = 0; bit < WARNING_COUNT; bit++) {
-        if ((warnings & (UINT32_C(1) << bit)) != 0 &&
-            json_array_append_new(names, json_string(warning_name(bit))) != 0) {
-            abort();
-        }
-    }
-    return names;
-}
-
-static void set_role(json_t *object, const struct board *board, const struct board_entry *entry,
-                     const struct answer *answer) {
-    char since[64];
-    format_time(entry->view.since_real_ns / NS_PER_MS, since, sizeof since);
-    set(object, "state", json_string(election_state_name(answer->state)));
-    set(object, "leader", json_boolean(answer->leader));
-    set(object, "token", answer->leader ? json_integer((json_int_t)answer->token) : json_null());
-    set(object, "valid_for_ms", json_integer(answer->valid_ns / NS_PER_MS));
-    set(object, "holder", text_json(board_holder(board, entry, answer)));
-    set(object, "since", json_string(since));
-    set(object, "reason", json_string(election_reason_name(answer->reason)));
-}
-
-static json_t *holder_since_json(const struct board *board, const struct board_entry *entry,
-                                 const struct answer *answer) {
-    int64_t since_ms = board_holder_since_ms(board, entry, answer);
-    char since[64];
-    if (since_ms == 0) {
-        return json_null();
-    }
-    format_time(since_ms, since, sizeof since);
-    return json_string(since);
-}
-
-char *board_json(const struct board *board, const struct board_entry *entry,
-                 const struct answer *answer) {
-    char lock_space[512] = "";
-    if (board->lock_space != NULL) {
-        board->lock_space(board->context, index_of(board, entry), lock_space, sizeof lock_space);
-    }
-    char detail[512];
-    board_detail(entry, answer, detail, sizeof detail);
-
-    /* The order is part of the interface: new members only at the end. */
-    json_t *object = or_abort(json_object());
-    set(object, "election", text_json(entry->name));
-    set(object, "namespace", text_json(board->namespace_));
-    set(object, "identity", text_json(board->identity));
-    set_role(object, board, entry, answer);
-    set(object, "warnings", warnings_json(entry->view.warnings | board->process_warnings));
-    set(object, "index", json_integer((json_int_t)entry->view.index));
-    set(object, "store", text_json(board->store_kind));
-    set(object, "lock_space", text_json(lock_space));
-    set(object, "mode", text_json(board->mode));
-    set(object, "detail", text_json(detail));
-    set(object, "holder_since", holder_since_json(board, entry, answer));
-    const char *safety = failover_safety_name(entry->view.safety);
-    set(object, "failover_safety", safety != NULL ? json_string(safety) : json_null());
-    char *text = or_abort(json_dumps(object, JSON_COMPACT));
-    json_decref(object);
-    return text;
+    bool both = words != NULL && entry->problem != NULL;
+    snprintf(text, size, "%s%s%s", words == NULL ? "" : words, both ? ": " : "",
+             entry->problem == NULL ? "" : entry->problem);
 }
 
 static void link_in(struct board_observer **head, struct board_observer *observer) {

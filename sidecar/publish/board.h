@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define BOARD_PROBLEM_SIZE 160
+#define BOARD_PROBLEM_MAX 159 /* bytes of it that are kept */
 
 /*
  * The board: all elections of this process with their published views. The one place that the
@@ -21,8 +21,8 @@ struct board_entry {
     /* An application is attached, as the core knows it. */
     bool attached;
     /* What the store's last answer had to complain of, for people; empty: nothing. Written by the
-     * composition root, never a secret. */
-    char problem[BOARD_PROBLEM_SIZE];
+     * composition root, never a secret. By board_set_problem(); heap, NULL when empty. */
+    char *problem;
 };
 
 struct pages;
@@ -51,6 +51,10 @@ struct board {
     void (*doubted)(void *context, size_t election);
     void *context;
 };
+
+/* Replaces what the store complains of, made fit for plain ASCII: half a character would spoil the
+ * whole text. An empty text frees it. */
+void board_set_problem(struct board_entry *entry, const char *text);
 
 enum board_find_error { BOARD_FOUND, BOARD_UNKNOWN_ELECTION, BOARD_NAME_NEEDED };
 

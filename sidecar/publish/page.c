@@ -19,9 +19,19 @@ _Static_assert(STATE_UNKNOWN == (int)GAVEL_PAGE_UNKNOWN &&
                "the page's states are ours");
 _Static_assert(HOLDER_MAX - 1 <= GAVEL_PAGE_HOLDER_BYTES, "the longest holder fits");
 
+/* What a page says, but for the holder: that follows from the state and the view. */
+struct shown {
+    uint64_t state;
+    uint64_t token;
+    int64_t boot_deadline_ns;
+    int64_t real_deadline_ns;
+    int64_t renewed_ns;
+    int64_t valid_for_ns;
+};
+
 struct page {
     _Atomic uint64_t *words;
-    struct page_content content; /* as it was written last */
+    struct shown shown; /* as it was written last */
 };
 
 struct pages {
@@ -37,13 +47,22 @@ static void set_holder(struct page_content *content, const char *holder) {
     memcpy(content->holder, holder, content->holder_length);
 }
 
-static bool says_leader(const struct page_content *content) {
-    return content->state == GAVEL_PAGE_LEADER;
+static bool says_leader(const struct shown *shown) {
+    return shown->state == GAVEL_PAGE_LEADER;
+}
+
+static struct shown shown_of(const struct page_content *content) {
+    return (struct shown){.state = content->state,
+                          .token = content->token,
+                          .boot_deadline_ns = content->boot_deadline_ns,
+                          .real_deadline_ns = content->real_deadline_ns,
+                          .renewed_ns = content->renewed_ns,
+                          .valid_for_ns = content->valid_for_ns};
 }
 
 static void fill_content(const struct pages *pages, struct page_content *content,
                          const struct view *view, bool attached) {
-    memset(content, 0, sizeof *content); /* compared as a whole */
+    memset(content, 0, sizeof *content);
     const struct lease *lease = &view->lease;
     content->state = (uint64_t)view->state;
     content->valid_for_ns = view->valid_for_ns;
@@ -64,12 +83,12 @@ static void fill_content(const struct pages *pages, struct page_content *content
 }
 
 int64_t pages_readable_until_ns(const struct pages *pages, size_t election, struct instant now) {
-    const struct page_content *content = &pages->pages[election].content;
-    if (!says_leader(content)) {
+    const struct shown *shown = &pages->pages[election].shown;
+    if (!says_leader(shown)) {
         return 0;
     }
-    int64_t until_ns = now.boot_ns + SEEN_WITHIN_NS + content->valid_for_ns;
-    return until_ns < content->boot_deadline_ns ? until_ns : content->boot_deadline_ns;
+    int64_t until_ns = now.boot_ns + SEEN_WITHIN_NS + shown->valid_for_ns;
+    return until_ns < shown->boot_deadline_ns ? until_ns : shown->boot_deadline_ns;
 }
 
 void pages_show(struct pages *pages, size_t election, const struct view *view, bool attached,
@@ -77,39 +96,43 @@ void pages_show(struct pages *pages, size_t election, const struct view *view, b
     struct page *page = &pages->pages[election];
     struct page_content content;
     fill_content(pages, &content, view, attached);
-    if (memcmp(&content, &page->content, sizeof content) == 0) {
+    struct shown shown = shown_of(&content);
+    /* The board still has the view that the page was made of. */
+    const char *holder = pages->setup.board->entries[election].view.holder;
+    if (memcmp(&shown, &page->shown, sizeof shown) == 0 && strcmp(holder, view->holder) == 0) {
         return;
     }
     page_words_write(page->words, &content);
-    if (says_leader(&page->content) &&
-        (!says_leader(&content) || content.boot_deadline_ns < page->content.boot_deadline_ns ||
-         content.valid_for_ns < page->content.valid_for_ns)) {
+    if (says_leader(&page->shown) &&
+        (!says_leader(&shown) || shown.boot_deadline_ns < page->shown.boot_deadline_ns ||
+         shown.valid_for_ns < page->shown.valid_for_ns)) {
         /* The clock is read after the change: whoever read the page did it before. */
         int64_t until_ns = pages_readable_until_ns(pages, election, clock_now());
         if (until_ns > handouts->until_ns) {
             handouts->until_ns = until_ns;
         }
     }
-    page->content = content;
+    page->shown = shown;
 }
 
 struct filling {
     struct pages *pages;
-    struct page *page;
+    struct page_content content;
 };
 
 static void fill(void *context, _Atomic uint64_t *words) {
     struct filling *filling = context;
     page_words_begin(words, &filling->pages->origin);
-    page_words_write(words, &filling->page->content);
+    page_words_write(words, &filling->content);
 }
 
 static bool make_all(struct pages *pages, struct error *error) {
     const struct board *board = pages->setup.board;
     for (size_t i = 0; i < board->count; i++) {
         struct page *page = &pages->pages[i];
-        struct filling filling = {.pages = pages, .page = page};
-        fill_content(pages, &page->content, &board->entries[i].view, false);
+        struct filling filling = {.pages = pages};
+        fill_content(pages, &filling.content, &board->entries[i].view, false);
+        page->shown = shown_of(&filling.content);
         page->words = page_place_make(&pages->place, board->entries[i].name, fill, &filling, error);
         if (page->words == NULL) {
             return false;

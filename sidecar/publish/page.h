@@ -24,9 +24,10 @@ struct pages *pages_create(const struct pages_setup *setup, struct error *error)
 /* Says "not leader" and removes the files. */
 void pages_destroy(struct pages *pages);
 
-/* Shows a view. While an application is attached a reading is good for PAGE_ATTACHED_NS at most:
- * when it ends the lock is given away at once, and who else has read the page is not known. Where
- * the page promises less from now on, `handouts` gets the end of what was read until now. */
+/* Shows a view, before the board takes it over. While an application is attached a reading is good
+ * for PAGE_ATTACHED_NS at most: when it ends the lock is given away at once, and who else has read
+ * the page is not known. Where the page promises less from now on, `handouts` gets the end of what
+ * was read until now. */
 #define PAGE_ATTACHED_NS (5 * NS_PER_MS)
 void pages_show(struct pages *pages, size_t election, const struct view *view, bool attached,
                 struct handouts *handouts);

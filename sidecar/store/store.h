@@ -143,6 +143,7 @@ struct store_setup {
 struct store_ops {
     const char *kind; /* "local": the name in JSON */
     int64_t poll_ns;  /* the longest sleep of a follower; 0: ttl/3 */
+    bool batches;     /* requests that come together are one question to the server */
     /* True when the URL is this store's, right or wrong. */
     bool (*claims)(const char *url);
     /* Checks a URL without touching the outside. False: error says what is wrong and what would

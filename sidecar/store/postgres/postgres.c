@@ -283,6 +283,7 @@ static struct store *postgres_open(const struct store_setup *setup, struct error
 const struct store_ops postgres_store_ops = {
     .kind = "postgres",
     .poll_ns = POLL_NS,
+    .batches = true,
     .claims = pg_target_claims,
     .check = pg_target_check,
     .open = postgres_open,

@@ -46,16 +46,19 @@ static void watch_clock(struct redis_store *store, const struct store_reply *rep
 static struct redis_command on_request(void *context, size_t op, bool body) {
     struct redis_store *store = context;
     const struct redis_pending *pending = &store->pending[op];
-    return redis_command_script(pending->type, &store->setup, &pending->request, &store->names[op],
-                                body);
+    struct redis_names names;
+    (void)redis_names_init(&names, store->setup.namespace_, store->setup.elections[op]); /* fits */
+    return redis_command_script(pending->type, &store->setup, &pending->request, &names, body);
 }
 
 /* What people have to know of an answer that is right in itself. */
 static void note_strange(struct redis_store *store, size_t op, struct store_event *event) {
     bool no = event->reply.outcome == OUTCOME_NO;
     if (no && event->reply.reason == REASON_FOREIGN_VALUE) {
-        snprintf(event->text, sizeof event->text, "%.100s holds a value that gavel did not write",
-                 store->names[op].lease);
+        char space[REDIS_NAME_SIZE];
+        redis_names_space(space, sizeof space, store->setup.namespace_, store->setup.elections[op]);
+        snprintf(event->text, sizeof event->text,
+                 "%.94s:lease holds a value that gavel did not write", space);
         set_problem(store, op, event->text);
     } else if (store->steps.stands) {
         static const char words[] = "the server's clock stands still: no lease in it runs out";
@@ -108,7 +111,7 @@ static enum redis_link_taken on_answer(void *context, size_t op, struct instant 
     if (event.reply.outcome == OUTCOME_YES && event.type != STORE_RELEASED &&
         store->replicas.wanted > 0) {
         distrust_end(&event.reply);
-        store->pending[op].held = event;
+        store->held[op] = event;
         return REDIS_LINK_HELD;
     }
     deliver(store, &event);
@@ -117,7 +120,7 @@ static enum redis_link_taken on_answer(void *context, size_t op, struct instant 
 
 static void on_confirmed(void *context, size_t op) {
     struct redis_store *store = context;
-    struct store_event event = store->pending[op].held;
+    struct store_event event = store->held[op];
     deliver(store, &event);
 }
 
@@ -247,7 +250,8 @@ void redis_connections_init(struct redis_store *store) {
                                     .context = store};
     struct redis_subscriber_setup subscriber = {.gate = gate,
                                                 .sentinels = sentinels,
-                                                .names = store->names,
+                                                .namespace_ = setup->namespace_,
+                                                .elections = setup->elections,
                                                 .count = setup->election_count,
                                                 .on_release = on_release,
                                                 .settled = on_settled,

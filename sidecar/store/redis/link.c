@@ -25,8 +25,11 @@ static void answer_doubted(struct redis_link *link) {
     for (size_t i = 0; i < link->ops.count && !link->closed; i++) {
         struct redis_op *op = &link->ops.list[i];
         if (op->state == REDIS_OP_DOUBTED) {
+            char *text = op->text;
             op->state = REDIS_OP_IDLE;
-            link->setup.doubt(link->setup.context, i, op->sent, op->reason, op->text);
+            op->text = NULL;
+            link->setup.doubt(link->setup.context, i, op->sent, op->reason, text);
+            free(text);
         }
     }
 }
@@ -201,6 +204,9 @@ static void on_reply(void *context, const redisReply *reply) {
         on_error(link, index, reply);
     } else {
         on_answer(link, index, reply);
+    }
+    if (link->ops.due == 0) {
+        arm(link); /* it need not wake up for a deadline that was kept */
     }
 }
 

@@ -2,7 +2,6 @@
 
 #include "base/memory.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 void redis_ops_init(struct redis_ops *ops, size_t count) {
@@ -12,6 +11,9 @@ void redis_ops_init(struct redis_ops *ops, size_t count) {
 }
 
 void redis_ops_finish(struct redis_ops *ops) {
+    for (size_t i = 0; i < ops->count; i++) {
+        free(ops->list[i].text);
+    }
     free(ops->list);
     free(ops->order);
 }
@@ -36,7 +38,8 @@ void redis_ops_forget(struct redis_ops *ops) {
 void redis_op_doubt(struct redis_op *op, enum election_reason reason, const char *text) {
     op->state = REDIS_OP_DOUBTED;
     op->reason = reason;
-    snprintf(op->text, sizeof op->text, "%s", text);
+    free(op->text);
+    op->text = memory_text_part(text, REDIS_OP_TEXT - 1);
 }
 
 void redis_ops_doubt_under_way(struct redis_ops *ops, enum election_reason reason,

@@ -19,13 +19,13 @@ enum redis_op_state {
 };
 
 struct redis_op {
-    enum redis_op_state state;
     int64_t deadline_ns; /* BOOTTIME */
     int64_t hold_ns;     /* BOOTTIME; not sent before, unless redis_link_unhold() */
     struct instant sent;
+    char *text; /* doubted: why, on the heap; else NULL */
+    enum redis_op_state state : 8;
+    enum election_reason reason : 8;
     bool body; /* sent as EVAL */
-    enum election_reason reason;
-    char text[REDIS_OP_TEXT];
 };
 
 struct redis_ops {
@@ -51,6 +51,7 @@ void redis_ops_forget(struct redis_ops *ops);
 static inline bool redis_op_is_under_way(const struct redis_op *op) {
     return op->state == REDIS_OP_SENT || op->state == REDIS_OP_HELD;
 }
+/* Its text is cut to REDIS_OP_TEXT; whoever answers it takes and frees the copy. */
 void redis_op_doubt(struct redis_op *op, enum election_reason reason, const char *text);
 void redis_ops_doubt_under_way(struct redis_ops *ops, enum election_reason reason,
                                const char *text);

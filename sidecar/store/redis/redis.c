@@ -50,8 +50,10 @@ static void redis_lock_space(const struct store *base, size_t election, char *te
     }
     text[0] = '\0';
     if (run_id > 0) {
-        snprintf(text, size, "%.*s/%u/%s", (int)run_id, store->server, store->url.database,
-                 store->names[election].space);
+        char space[REDIS_NAME_SIZE];
+        redis_names_space(space, sizeof space, store->setup.namespace_,
+                          store->setup.elections[election]);
+        snprintf(text, size, "%.*s/%u/%s", (int)run_id, store->server, store->url.database, space);
     }
 }
 
@@ -61,8 +63,8 @@ static void on_empty(void *context) {
     void (*closed)(void *) = store->closed;
     void *closed_context = store->closed_context;
     redis_link_finish(&store->link);
-    free(store->names);
     free(store->pending);
+    free(store->held);
     redis_tls_destroy(store->tls);
     explicit_bzero(&store->url, sizeof store->url);
     free(store);
@@ -117,11 +119,10 @@ static bool init_tls(struct redis_store *store, struct error *error) {
     return true;
 }
 
-static bool init_names(struct redis_store *store, struct error *error) {
-    const struct store_setup *setup = &store->setup;
-    store->names = memory_zeroed(setup->election_count, sizeof *store->names);
+static bool check_names(const struct store_setup *setup, struct error *error) {
     for (size_t i = 0; i < setup->election_count; i++) {
-        if (!redis_names_init(&store->names[i], setup->namespace_, setup->elections[i])) {
+        struct redis_names names;
+        if (!redis_names_init(&names, setup->namespace_, setup->elections[i])) {
             error_set(error, "namespace and election \"%.40s\" are too long for a key",
                       setup->elections[i]);
             return false;
@@ -136,14 +137,16 @@ static struct store *redis_open(const struct store_setup *setup, struct error *e
     store->setup = *setup;
     store->troubled = setup->election_count;
     store->replicas.wanted = setup->wait_replicas;
-    if (!redis_url_parse(setup->url, &store->url, error) || !init_names(store, error) ||
+    if (!redis_url_parse(setup->url, &store->url, error) || !check_names(setup, error) ||
         !init_tls(store, error)) {
-        free(store->names);
         explicit_bzero(&store->url, sizeof store->url);
         free(store);
         return NULL;
     }
     store->pending = memory_zeroed(setup->election_count, sizeof *store->pending);
+    if (setup->wait_replicas > 0) {
+        store->held = memory_zeroed(setup->election_count, sizeof *store->held);
+    }
     store->lives.empty = on_empty;
     store->lives.context = store;
     redis_connections_init(store);

@@ -13,7 +13,6 @@
 struct redis_pending {
     enum store_event_type type;
     struct store_request request;
-    struct store_event held; /* the answer, until the replicas have acknowledged it */
 };
 
 struct redis_store {
@@ -31,9 +30,10 @@ struct redis_store {
     struct redis_link link;
     struct redis_subscriber subscriber;
     struct redis_replicas replicas;
-    struct redis_names *names;
     struct redis_pending *pending;
-    size_t troubled; /* the election that `problem` is about; the count: all of them */
+    struct store_event *held; /* answers, until the replicas have acknowledged them; NULL: they are
+                                 not asked to */
+    size_t troubled;          /* the election that `problem` is about; the count: all of them */
     struct redis_steps steps;
     struct log_limit steps_limit;
     struct log_limit opened_limit;

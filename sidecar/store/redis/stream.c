@@ -34,7 +34,7 @@ struct redis_stream {
     bool connected;
     bool open; /* the owner has been told */
     bool closing;
-    char buffer[READ_SIZE];
+    char buffer[READ_SIZE]; /* last: most of its pages are never touched */
 };
 
 struct write {
@@ -106,15 +106,19 @@ static void deliver(struct redis_stream *stream) {
     }
 }
 
+static void forget_bytes(char *bytes, size_t size, bool encrypted) {
+    if (encrypted) {
+        free(bytes);
+        return;
+    }
+    explicit_bzero(bytes, size); /* a password may be in it */
+    redisFreeCommand(bytes);
+}
+
 static void on_written(uv_write_t *request, int status) {
     struct write *write = request->data;
     struct redis_stream *stream = write->stream;
-    if (write->encrypted) {
-        free(write->bytes);
-    } else {
-        explicit_bzero(write->bytes, write->size); /* a password may be in it */
-        redisFreeCommand(write->bytes);
-    }
+    forget_bytes(write->bytes, write->size, write->encrypted);
     free(write);
     /* Who hung up may have said why before that: reading goes on to the end, and tells of it. */
     if (status != 0 && status != UV_EPIPE && status != UV_ECONNRESET) {
@@ -122,12 +126,20 @@ static void on_written(uv_write_t *request, int status) {
     }
 }
 
-/* The bytes are given up in any case. */
+/* The bytes are given up in any case; as a rule the socket takes them at once, and nothing has to
+ * be kept. */
 static bool send_bytes(struct redis_stream *stream, char *bytes, size_t size, bool encrypted) {
-    struct write *write = memory_zeroed(1, sizeof *write);
     uv_buf_t buffer = uv_buf_init(bytes, (unsigned)size);
+    int taken = uv_try_write(&stream->uv.stream, &buffer, 1);
+    if (taken >= 0 && (size_t)taken == size) {
+        forget_bytes(bytes, size, encrypted);
+        return true;
+    }
+    unsigned offset = taken > 0 ? (unsigned)taken : 0;
+    struct write *write = memory_zeroed(1, sizeof *write);
     *write = (struct write){.stream = stream, .bytes = bytes, .size = size, .encrypted = encrypted};
     write->request.data = write;
+    buffer = uv_buf_init(bytes + offset, (unsigned)size - offset);
     int status = uv_write(&write->request, &stream->uv.stream, &buffer, 1, on_written);
     if (status != 0) {
         on_written(&write->request, 0);
@@ -219,7 +231,8 @@ static void on_connect(uv_connect_t *request, int status) {
 }
 
 static struct redis_stream *stream_new(struct store_lives *lives) {
-    struct redis_stream *stream = memory_zeroed(1, sizeof *stream);
+    struct redis_stream *stream = memory_grow(NULL, 1, sizeof *stream);
+    memset(stream, 0, offsetof(struct redis_stream, buffer));
     stream->lives = lives;
     stream->connect.data = stream;
     redis_reader_init(&stream->reader);

@@ -60,12 +60,19 @@ static void connect_now(struct redis_subscriber *subscriber) {
 
 /* SUBSCRIBE to the first `count` channels. */
 static bool ask(struct redis_subscriber *subscriber, size_t count) {
-    const char **arguments = memory_zeroed(count + 1, sizeof *arguments);
-    arguments[0] = "SUBSCRIBE";
+    char **arguments = memory_zeroed(count + 1, sizeof *arguments);
+    arguments[0] = memory_text("SUBSCRIBE");
     for (size_t i = 0; i < count; i++) {
-        arguments[i + 1] = subscriber->setup.names[i].channel;
+        struct redis_names names;
+        (void)redis_names_init(
+            &names, subscriber->setup.namespace_,
+            subscriber->setup.elections[i]); /* the store has seen that it fits */
+        arguments[i + 1] = memory_text(names.channel);
     }
-    struct redis_command command = redis_command(count + 1, arguments);
+    struct redis_command command = redis_command(count + 1, (const char *const *)arguments);
+    for (size_t i = 0; i <= count; i++) {
+        free(arguments[i]);
+    }
     free(arguments);
     return redis_stream_send(subscriber->stream, command.bytes, command.size);
 }
@@ -120,8 +127,15 @@ static bool read_message(const redisReply *message, bool *clean) {
 
 static void on_message(struct redis_subscriber *subscriber, const redisReply *reply) {
     bool clean = false;
-    for (size_t i = 0; i < subscriber->setup.count; i++) {
-        if (is_text(reply->element[1], subscriber->setup.names[i].channel)) {
+    size_t length = 0;
+    const redisReply *channel = reply->element[1];
+    const char *name = channel->type == REDIS_REPLY_STRING
+                           ? redis_names_election(channel->str, channel->len,
+                                                  subscriber->setup.namespace_, &length)
+                           : NULL;
+    for (size_t i = 0; name != NULL && i < subscriber->setup.count; i++) {
+        const char *election = subscriber->setup.elections[i];
+        if (strlen(election) == length && memcmp(election, name, length) == 0) {
             if (read_message(reply->element[2], &clean)) {
                 subscriber->setup.on_release(subscriber->setup.context, i, clean);
             }

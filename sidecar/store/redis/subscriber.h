@@ -13,7 +13,8 @@
 struct redis_subscriber_setup {
     struct redis_gate_setup gate;      /* its callbacks are the subscriber's own */
     struct redis_sentinels *sentinels; /* NULL: the URL names the server itself */
-    const struct redis_names *names;
+    const char *namespace_;
+    const char *const *elections;
     size_t count;
     void (*on_release)(void *context, size_t election, bool clean); /* may close */
     /* It listens, or it is known that it cannot for now. May come again. */

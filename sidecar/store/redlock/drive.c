@@ -49,9 +49,13 @@ static void explain(const struct redlock_store *store, const struct redlock_elec
                  told ? store->list.names[round->blamed] : "", told ? ": " : "",
                  told ? node->text : "");
     } else if (event->reply.reason == REASON_FOREIGN_VALUE) {
+        char space[REDIS_NAME_SIZE];
+        redis_names_space(space, sizeof space, store->setup.namespace_,
+                          store->setup.elections[event->election]);
         snprintf(event->text, sizeof event->text,
-                 "a majority of nodes is needed, and %.80s holds a value that gavel did not write",
-                 election->names.lease);
+                 "a majority of nodes is needed, and %.74s:lease holds a value that gavel did not "
+                 "write",
+                 space);
     }
 }
 

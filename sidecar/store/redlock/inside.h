@@ -20,7 +20,6 @@ struct redlock_node {
 
 struct redlock_election {
     struct round round;
-    struct redis_names names;
     enum store_event_type type; /* of the present operation */
     uint32_t woken,
         woken_clean; /* nodes that told of a release since the last answer, a bit each */

@@ -58,8 +58,11 @@ static uint64_t digest(const char *text) {
 
 static void redlock_lock_space(const struct store *base, size_t election, char *text, size_t size) {
     const struct redlock_store *store = (const struct redlock_store *)base;
+    char space[REDIS_NAME_SIZE];
+    redis_names_space(space, sizeof space, store->setup.namespace_,
+                      store->setup.elections[election]);
     snprintf(text, size, "redlock-%zu-%016" PRIx64 "/%s", store->list.count,
-             digest(store->list.all), store->elections[election].names.space);
+             digest(store->list.all), space);
 }
 
 static void end_one(struct redlock_store *store) {
@@ -174,7 +177,6 @@ static struct store *redlock_open(const struct store_setup *setup, struct error 
         .node_count = store->list.count, .ttl_ns = setup->ttl_ns, .margin_ns = setup->margin_ns};
     for (size_t i = 0; i < setup->election_count; i++) {
         round_init(&store->elections[i].round, &config);
-        (void)redis_names_init(&store->elections[i].names, setup->namespace_, setup->elections[i]);
     }
     /* Those with TLS first: they are the ones that may fail, all of them or none. */
     for (size_t i = 0; i < 2 * store->list.count; i++) {

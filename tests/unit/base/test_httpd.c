@@ -185,6 +185,60 @@ static void test_several_requests_at_once(void **state) {
     close(fd);
 }
 
+/* The path's bits say what the reply is: its status, type, header, body, and whether it has any. */
+static void answer_bits(void *context, const struct httpd_request *request,
+                        struct httpd_reply *reply) {
+    unsigned bits = (unsigned)strtoul(request->path + 1, NULL, 10);
+    (void)context;
+    reply->status = bits & 1 ? 503 : 200;
+    httpd_reply_header(reply, "Fencing-Token", "%s", bits & 2 ? "17" : "18");
+    if ((bits & 4) == 0) {
+        httpd_reply_text(reply, bits & 8 ? "text/plain" : "application/json",
+                         bits & 16 ? "hallo" : "hello");
+    }
+    if ((bits & 32) != 0) {
+        httpd_reply_header(reply, "Retry-After", "1");
+    }
+}
+
+static void expect_bits(struct httpd_fixture *fixture, int fd, unsigned bits) {
+    char ask[64];
+    struct reply reply;
+    snprintf(ask, sizeof ask, "GET /%u HTTP/1.1\r\nHost: x\r\n\r\n", bits);
+    assert_true(client_send(&fixture->loop, fd, ask, strlen(ask)));
+    client_receive(&fixture->loop, fd, false, &reply);
+    assert_int_equal(reply.status, bits & 1 ? 503 : 200);
+    assert_string_equal(reply_header(&reply, "Fencing-Token"), bits & 2 ? "17" : "18");
+    assert_int_equal(reply_header(&reply, "Retry-After") != NULL, (bits & 32) != 0);
+    if ((bits & 4) != 0) {
+        assert_int_equal(reply.length, 0);
+        assert_null(reply_header(&reply, "Content-Type"));
+    } else {
+        assert_string_equal(reply.body, bits & 16 ? "hallo" : "hello");
+        assert_string_equal(reply_header(&reply, "Content-Type"),
+                            bits & 8 ? "text/plain" : "application/json");
+    }
+    reply_free(&reply);
+}
+
+/* A reply that is like the one before is not made anew; one that differs in anything is. */
+static void test_each_gets_its_own_reply(void **state) {
+    struct httpd_fixture *fixture = *state;
+    fixture->setup.handle = answer_bits;
+    httpd_start(fixture);
+    int one = httpd_connect(fixture);
+    int two = httpd_connect(fixture);
+    for (unsigned i = 0; i < 128; i++) {
+        unsigned bits = (i ^ i >> 1) & 63; /* neighbours differ in one bit */
+        expect_bits(fixture, one, bits);
+        expect_bits(fixture, two, bits);
+        expect_bits(fixture, two, bits ^ 3);
+        expect_bits(fixture, one, bits);
+    }
+    close(one);
+    close(two);
+}
+
 static void test_one_request_a_connection(void **state) {
     struct httpd_fixture *fixture = *state;
     fixture->setup.idle_ms = 0;
@@ -262,8 +316,8 @@ int main(void) {
         TEST(test_longest_idle_makes_room),     TEST(test_silent_clients_make_room),
         TEST(test_limit_is_never_tiny),         TEST(test_limit_follows_the_descriptors),
         TEST(test_several_requests_at_once),    TEST(test_one_request_a_connection),
-        TEST(test_no_descriptors_left),         TEST(test_create_reports_the_error),
-        cmocka_unit_test(test_decode),
+        TEST(test_each_gets_its_own_reply),     TEST(test_no_descriptors_left),
+        TEST(test_create_reports_the_error),    cmocka_unit_test(test_decode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@ void driver_config(struct driver *driver) {
     driver->server = SERVER_A;
     driver->server_ahead_us = 1800000000000000;
     driver->next_token = 5000;
+    driver->first_index = 640; /* it asks a third of the ttl after the start */
     driver->seed = 1;
 }
 
@@ -135,7 +136,7 @@ struct election_actions driver_wake(struct driver *driver, bool clean) {
 }
 
 void driver_start(struct driver *driver) {
-    election_init(&driver->election, &driver->config, 40, driver->now);
+    election_init(&driver->election, &driver->config, driver->first_index, driver->now);
     driver_tick(driver);
     assert_int_equal(driver->op, OP_ACQUIRE);
 }

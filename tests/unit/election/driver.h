@@ -36,6 +36,7 @@ struct driver {
     int64_t server_ahead_us; /* the store's clock, minus BOOTTIME */
     const char *server;      /* whose clock that is */
     uint64_t next_token;     /* of the next grant or raise */
+    uint64_t first_index;    /* decides which moments are its own */
     uint64_t seed;           /* of the random bytes in events */
 
     unsigned seen[STATE_COUNT][STATE_COUNT]; /* changes of state so far */

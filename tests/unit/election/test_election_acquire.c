@@ -11,7 +11,7 @@ static void starts_unknown_and_asks_at_once(void **state) {
     driver_start(&driver);
     assert_state(&driver, STATE_UNKNOWN);
     assert_reason(&driver, REASON_STARTING);
-    assert_int_equal(driver.election.view.index, 40);
+    assert_int_equal(driver.election.view.index, 640);
     assert_true(driver.asked.take);
     assert_int_equal(driver.asked.seen_token, 0);
     assert_int_equal(driver.asked.wait_ns, 10 * S);
@@ -58,7 +58,7 @@ static void a_no_makes_a_follower_and_shows_the_holder(void **state) {
     assert_reason(&driver, REASON_HELD_BY_OTHER);
     assert_string_equal(driver.election.view.holder, "pod-b");
     assert_true(driver.last.changed);
-    assert_int_equal(driver.election.view.index, 41);
+    assert_int_equal(driver.election.view.index, 641);
 }
 
 static void an_unsure_answer_is_neither(void **state) {

@@ -126,8 +126,7 @@ static void the_latest_time_at_which_it_was_held_counts(void **state) {
     driver_held(&driver);
     int64_t held_us = driver_server_now_us(&driver);
     driver.server_ahead_us -= 400000;
-    driver_wake(&driver, true);
-    driver_sleep_to_op(&driver);
+    driver_wake(&driver, true); /* which asks at once */
     driver_held(&driver);
     driver_sleep_to_op(&driver);
     answer_end(&driver, 2 * MS, driver_server_now_us(&driver) + 1000 - held_us + 1);

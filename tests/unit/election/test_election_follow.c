@@ -42,15 +42,17 @@ static void comes_half_a_margin_later_when_it_may_not_vouch(void **state) {
 static void sleeps_a_third_of_the_ttl_at_most(void **state) {
     (void)state;
     int64_t least_ns = NEVER_NS;
-    for (uint64_t seed = 1; seed <= 50; seed++) {
+    int64_t most_ns = 0;
+    for (uint64_t i = 0; i < 50; i++) {
         struct driver driver;
         driver_config(&driver);
-        driver.seed = seed;
+        driver.first_index = i;
         driver_follow(&driver, 9 * S);
-        assert_in_range(slept_ns(&driver), 10 * S / 3 * 7 / 8, 10 * S / 3);
+        assert_in_range(slept_ns(&driver), 1, 10 * S / 3);
         least_ns = slept_ns(&driver) < least_ns ? slept_ns(&driver) : least_ns;
+        most_ns = slept_ns(&driver) > most_ns ? slept_ns(&driver) : most_ns;
     }
-    assert_true(least_ns < 10 * S / 3 * 15 / 16);
+    assert_true(most_ns - least_ns > 10 * S / 3 / 2); /* replicas do not all come at once */
 }
 
 static void sleeps_as_long_when_the_expiry_is_unknown(void **state) {
@@ -58,7 +60,7 @@ static void sleeps_as_long_when_the_expiry_is_unknown(void **state) {
     struct driver driver;
     driver_config(&driver);
     driver_follow(&driver, -1);
-    assert_in_range(slept_ns(&driver), 10 * S / 3 * 7 / 8, 10 * S / 3);
+    assert_in_range(slept_ns(&driver), 10 * S / 3 - 2 * MS, 10 * S / 3);
 }
 
 static void a_store_that_is_polled_is_polled(void **state) {
@@ -95,8 +97,7 @@ static void a_clean_release_wakes_everybody_at_once(void **state) {
     driver_follow(&driver, 9 * S);
     driver_pass(&driver, 1 * S);
     driver_wake(&driver, true);
-    assert_true(slept_ns(&driver) <= 1 * MS);
-    assert_int_equal(driver_sleep_to_op(&driver).op, OP_ACQUIRE);
+    assert_int_equal(driver.op, OP_ACQUIRE); /* in the same step, without a timer */
 }
 
 static void after_another_release_those_who_can_vouch_go_first(void **state) {
@@ -164,8 +165,7 @@ static void a_hint_during_an_acquire_is_kept(void **state) {
     driver_wake(&driver, true);
     assert_int_equal(driver.op, OP_ACQUIRE);
     driver_held(&driver);
-    assert_true(slept_ns(&driver) <= 1 * MS);
-    driver_sleep_to_op(&driver);
+    assert_int_equal(driver.op, OP_ACQUIRE);
     driver_held(&driver); /* and used once */
     assert_true(slept_ns(&driver) > 1 * S);
 }

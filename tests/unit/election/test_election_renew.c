@@ -4,6 +4,12 @@
 
 /* Keeping the lease, and losing it. */
 
+/* Its own moments do not fall on the start to the nanosecond. */
+static void expect_a_third_later(const struct driver *driver, int64_t sent_ns) {
+    int64_t latest_ns = sent_ns + 10 * S / 3;
+    assert_in_range(driver->now.boot_ns, latest_ns - 1 * MS, latest_ns);
+}
+
 static void renews_each_third_of_the_ttl_from_the_send(void **state) {
     (void)state;
     struct driver driver;
@@ -15,7 +21,7 @@ static void renews_each_third_of_the_ttl_from_the_send(void **state) {
         driver_sleep_to_op(&driver);
         assert_int_equal(driver.op, OP_RENEW);
         assert_memory_equal(driver.asked.nonce, grant.nonce, NONCE_BYTES);
-        assert_int_equal(driver.sent.boot_ns, sent_ns + 10 * S / 3);
+        expect_a_third_later(&driver, sent_ns);
         driver_pass(&driver, 700 * MS);
         driver_answer(&driver, reply_yes(&driver, PRIOR_NONE));
         assert_state(&driver, STATE_LEADER);
@@ -135,7 +141,8 @@ static void trouble_that_ends_in_time_leaves_no_trace(void **state) {
     assert_int_equal(driver.election.view.index, index);
     int64_t sent_ns = driver.sent.boot_ns;
     driver_sleep_to_op(&driver);
-    assert_int_equal(driver.now.boot_ns, sent_ns + 10 * S / 3);
+    assert_true(driver.now.boot_ns > sent_ns);
+    assert_true(driver.now.boot_ns <= sent_ns + 10 * S / 3);
     driver_unsure(&driver); /* the back-off begins anew */
     assert_true(driver.last.wake_ns - driver.now.boot_ns < 20 * MS);
 }

@@ -70,6 +70,10 @@ int health_teardown_fixture(void **state) {
     uv_run(&fixture->loop, UV_RUN_DEFAULT);
     assert_int_equal(fixture->closed, fixture->api != NULL ? 2 : 1);
     assert_int_equal(uv_loop_close(&fixture->loop), 0);
+    size_t count = sizeof fixture->election_counters / sizeof fixture->election_counters[0];
+    for (size_t i = 0; i < count; i++) {
+        counters_finish(&fixture->election_counters[i]);
+    }
     free(fixture);
     return 0;
 }

@@ -39,7 +39,11 @@ static double value_of(const char *page, const char *series) {
 
 static void fill_counters(struct health_fixture *fixture) {
     struct counters *counters = &fixture->counters;
-    counters->elections[0].transitions[STATE_LEADER][REASON_ACQUIRED] = 4;
+    for (int i = 0; i < 4; i++) {
+        counters_transition(&counters->elections[0], STATE_LEADER, REASON_ACQUIRED);
+        counters_transition(&counters->elections[0], STATE_UNKNOWN, REASON_DEADLINE);
+    }
+    counters_transition(&counters->elections[0], STATE_UNKNOWN, REASON_STORE_UNREACHABLE);
     counters->elections[0].last_renewal_real_ns = INT64_C(1796157414879) * NS_PER_MS;
     counters->store_requests[COUNTER_RENEW][RESULT_YES] = 11;
     counters->store_requests[COUNTER_ACQUIRE][RESULT_UNSURE] = 2;
@@ -66,6 +70,8 @@ static const char *const samples[] = {
     "gavel_fencing_token{election=\"mail\"} 0",
     "gavel_lease_remaining_seconds{election=\"mail\"} 0",
     "gavel_transitions_total{election=\"billing\",to=\"leader\",reason=\"acquired\"} 4",
+    "gavel_transitions_total{election=\"billing\",to=\"unknown\",reason=\"deadline\"} 4",
+    "gavel_transitions_total{election=\"billing\",to=\"unknown\",reason=\"store-unreachable\"} 1",
     "gavel_last_renewal_timestamp_seconds{election=\"billing\"} 1796157414.879",
     "leader_election_master_status{name=\"billing\"} 1",
     "leader_election_master_status{name=\"mail\"} 0",
@@ -195,7 +201,7 @@ static void test_many_elections(void **state) {
     for (int i = 0; i < MANY; i++) {
         snprintf(names[i], sizeof names[i], "e%d", i);
         entries[i].name = names[i];
-        counters[i].transitions[STATE_FOLLOWER][REASON_HELD_BY_OTHER] = 1;
+        counters_transition(&counters[i], STATE_FOLLOWER, REASON_HELD_BY_OTHER);
         health_set_leader(&entries[i], 10 * NS_PER_S);
     }
     fixture->board.entries = entries;
@@ -209,6 +215,9 @@ static void test_many_elections(void **state) {
     assert_non_null(strstr(reply.body, "gavel_build_info"));
     reply_free(&reply);
     health_expect(fixture, "GET /readyz?verbose HTTP/1.1" END, 503, NULL);
+    for (int i = 0; i < MANY; i++) {
+        counters_finish(&counters[i]);
+    }
 }
 
 int main(void) {

@@ -5,61 +5,7 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
-#include "publish/board.h"
-
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-struct desk {
-    struct board board;
-    struct board_entry entries[3];
-    size_t doubts[3];
-};
-
-static void on_doubt(void *context, size_t election) {
-    struct desk *desk = context;
-    desk->doubts[election]++;
-}
-
-static void on_lock_space(void *context, size_t election, char *text, size_t size) {
-    (void)context;
-    snprintf(text, size, "run-id/0/gavel:{default/%zu}", election);
-}
-
-static int setup(void **state) {
-    struct desk *desk = calloc(1, sizeof *desk);
-    assert_non_null(desk);
-    desk->entries[0].name = "billing";
-    desk->entries[1].name = "mail";
-    desk->entries[2].name = "mailer";
-    desk->board = (struct board){.namespace_ = "default",
-                                 .identity = "pod-a",
-                                 .store_kind = "redis",
-                                 .mode = "correctness",
-                                 .entries = desk->entries,
-                                 .count = 3,
-                                 .lock_space = on_lock_space,
-                                 .doubted = on_doubt,
-                                 .context = desk};
-    *state = desk;
-    return 0;
-}
-
-static int teardown(void **state) {
-    free(*state);
-    return 0;
-}
-
-static void lead(struct board_entry *entry, int64_t good_for_ns) {
-    entry->view.state = STATE_LEADER;
-    entry->view.reason = REASON_RENEWED;
-    entry->view.token = UINT64_C(1796157414879);
-    entry->view.valid_for_ns = 2 * NS_PER_S;
-    lease_extend(&entry->view.lease, clock_now(), good_for_ns);
-}
+#include "board_desk.h"
 
 static void test_find_by_name(void **state) {
     struct desk *desk = *state;
@@ -167,73 +113,6 @@ static void test_holder_since(void **state) {
     assert_int_equal(board_holder_since_ms(&desk->board, entry, &answer), 0);
 }
 
-static void expect_json(struct desk *desk, struct board_entry *entry, const char *expected) {
-    struct answer answer = board_answer(&desk->board, entry);
-    char *json = board_json(&desk->board, entry, &answer);
-    assert_string_equal(json, expected);
-    free(json);
-}
-
-static void test_json_of_a_leader(void **state) {
-    struct desk *desk = *state;
-    struct board_entry *entry = &desk->entries[0];
-    lead(entry, 60 * NS_PER_S);
-    entry->view.since_real_ns = INT64_C(1796157414879) * NS_PER_MS + 999999;
-    entry->view.index = 17;
-    entry->view.granted_ms = INT64_C(1796157410001);
-    entry->view.holder_since_ms = 5; /* another's, not shown */
-    entry->view.safety = FAILOVER_SYNCHRONOUS;
-    expect_json(desk, entry,
-                "{\"election\":\"billing\",\"namespace\":\"default\",\"identity\":\"pod-a\","
-                "\"state\":\"leader\",\"leader\":true,\"token\":1796157414879,"
-                "\"valid_for_ms\":2000,\"holder\":\"pod-a\","
-                "\"since\":\"2026-12-01T20:36:54.879Z\",\"reason\":\"renewed\",\"warnings\":[],"
-                "\"index\":17,\"store\":\"redis\","
-                "\"lock_space\":\"run-id/0/gavel:{default/0}\",\"mode\":\"correctness\","
-                "\"detail\":\"\",\"holder_since\":\"2026-12-01T20:36:50.001Z\","
-                "\"failover_safety\":\"synchronous\"}");
-}
-
-static void test_json_of_a_follower(void **state) {
-    struct desk *desk = *state;
-    struct board_entry *entry = &desk->entries[1];
-    desk->board.lock_space = NULL;
-    desk->board.process_warnings = WARNING_LISTENER_EXPOSED;
-    entry->view.state = STATE_FOLLOWER;
-    entry->view.reason = REASON_HELD_BY_OTHER;
-    entry->view.token = 5; /* not shown */
-    entry->view.warnings = WARNING_IDENTITY_NOT_UNIQUE | WARNING_OVERLAP_POSSIBLE;
-    entry->view.since_real_ns = 7 * NS_PER_MS;
-    entry->view.index = UINT64_C(9007199254740993);
-    snprintf(entry->view.holder, sizeof entry->view.holder, "pod-b");
-    entry->view.granted_ms = 5; /* ours, not shown */
-    expect_json(desk, entry,
-                "{\"election\":\"mail\",\"namespace\":\"default\",\"identity\":\"pod-a\","
-                "\"state\":\"follower\",\"leader\":false,\"token\":null,\"valid_for_ms\":0,"
-                "\"holder\":\"pod-b\",\"since\":\"1970-01-01T00:00:00.007Z\","
-                "\"reason\":\"held-by-other\",\"warnings\":[\"identity-not-unique\","
-                "\"listener-exposed\",\"overlap-possible\"],\"index\":9007199254740993,"
-                "\"store\":\"redis\",\"lock_space\":\"\",\"mode\":\"correctness\",\"detail\":\"\","
-                "\"holder_since\":null,\"failover_safety\":null}");
-}
-
-static void test_json_is_always_json(void **state) {
-    struct desk *desk = *state;
-    struct board_entry *entry = &desk->entries[0];
-    entry->view.state = STATE_FOLLOWER;
-    desk->board.identity = "a\"b\n";
-    snprintf(entry->view.holder, sizeof entry->view.holder, "\xff\xfe");
-    struct answer answer = board_answer(&desk->board, entry);
-    char *text = board_json(&desk->board, entry, &answer);
-    assert_null(strchr(text, '\n'));
-    json_t *json = json_loads(text, 0, NULL);
-    assert_non_null(json);
-    assert_string_equal(json_string_value(json_object_get(json, "identity")), "a\"b\n");
-    assert_string_equal(json_string_value(json_object_get(json, "holder")), "?");
-    json_decref(json);
-    free(text);
-}
-
 static void expect_detail(struct desk *desk, struct board_entry *entry, const char *start,
                           const char *end) {
     char text[512] = "untouched";
@@ -261,7 +140,7 @@ static void test_detail(void **state) {
     entry->view.state = STATE_UNKNOWN;
     entry->view.reason = REASON_STORE_UNREACHABLE;
     expect_detail(desk, entry, "the store does not answer", "");
-    snprintf(entry->problem, sizeof entry->problem, "no answer in time");
+    board_set_problem(entry, "no answer in time");
     expect_detail(desk, entry, "the store does not answer: no answer in time", "");
     entry->view.reason = REASON_STORE_REFUSED;
     expect_detail(desk, entry, "the store answers with an error: no answer in time", "");
@@ -272,7 +151,7 @@ static void test_detail(void **state) {
     expect_detail(desk, entry, "the store answers with an error: no answer in time", "");
     lead(entry, NS_PER_S);
     expect_detail(desk, entry, "the last renewal was not confirmed: no answer in time", "");
-    entry->problem[0] = '\0';
+    board_set_problem(entry, "");
     lead(entry, NS_PER_S);
     char text[32] = "untouched";
     struct answer answer = board_answer(&desk->board, entry);
@@ -394,9 +273,6 @@ int main(void) {
         TEST(test_doubt_is_told_until_the_core_knows),
         TEST(test_holder),
         TEST(test_holder_since),
-        TEST(test_json_of_a_leader),
-        TEST(test_json_of_a_follower),
-        TEST(test_json_is_always_json),
         TEST(test_detail),
         TEST(test_detail_is_cut),
         TEST(test_publish),

@@ -1,6 +1,6 @@
 # The Redis store. Tests that need a redis-server start one of their own; where the program is
 # missing they are skipped.
-foreach(name url answer failure steps stream scripts values servers peer listen gate store barrier
+foreach(name url names answer failure steps stream scripts values servers peer listen gate store barrier
         sentinel watcher handshake login)
     gavel_unit_test(test_redis_${name} ${CMAKE_CURRENT_LIST_DIR}/test_redis_${name}.c
         gavel_store_redis)

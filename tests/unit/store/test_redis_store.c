@@ -70,6 +70,21 @@ static void life_of_a_lock(void **state) {
     assert_true(all->shop.status.reconnects == 0);
 }
 
+/* What was answered in time is waited for no longer: an idle process sleeps. */
+static void answered_requests_leave_no_timer(void **state) {
+    struct all *all = *state;
+    shop_open(&all->shop);
+    struct store_request request = shop_request(0, 1);
+    request.timeout_ns = 5 * NS_PER_S;
+    shop_expect(&all->shop, STORE_ACQUIRED, &request, OUTCOME_YES);
+    shop_expect(&all->shop, STORE_RENEWED, &request, OUTCOME_YES);
+    int64_t give_up_ns = clock_now().boot_ns + 4 * NS_PER_S;
+    while (uv_backend_timeout(&all->shop.loop) <= 5000 && clock_now().boot_ns < give_up_ns) {
+        shop_turn(&all->shop, 10 * NS_PER_MS, NULL, 0);
+    }
+    assert_in_range(uv_backend_timeout(&all->shop.loop), 5001, 10000); /* the subscriber's */
+}
+
 static void unix_sockets_and_databases(void **state) {
     struct all *all = *state;
     snprintf(all->shop.url, sizeof all->shop.url, "redis+unix://%s?db=7", all->server->socket);
@@ -335,6 +350,7 @@ static void busy_servers_are_waited_for(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         STORE_TEST(life_of_a_lock),
+        STORE_TEST(answered_requests_leave_no_timer),
         STORE_TEST(unix_sockets_and_databases),
         STORE_TEST(wrong_database_is_refused),
         STORE_TEST(refused_connection_and_recovery),
