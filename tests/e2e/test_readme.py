@@ -2,7 +2,8 @@
 
 A block of commands is marked by a comment before it: `run` is run by a shell in one folder with
 all others, in their order; `once` is run with --once added; `self` is what is running just now; `operator` is run
-by the tests of PostgreSQL (test_postgres_names.py), `kubernetes` by those of the manifests (deploy/test_kubernetes.py).
+by the tests of PostgreSQL (test_postgres_names.py), `kubernetes` by those of the manifests (deploy/test_kubernetes.py);
+`long` takes hours as it stands there, and is run shortened.
 """
 
 import os
@@ -16,7 +17,7 @@ from kit.readme import README, ROOT, commands
 from kit.sidecar import BIN, clean_env
 
 def test_every_block_is_marked():
-    assert {kind for kind, _ in commands()} <= {"run", "once", "self", "operator", "kubernetes"}
+    assert {kind for kind, _ in commands()} <= {"run", "once", "self", "operator", "kubernetes", "long"}
 
 
 def test_the_first_screen_has_the_two_commands():
@@ -42,6 +43,35 @@ def test_commands_that_stay_in_the_foreground(text):
                               text=True, timeout=240)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "took over after" in done.stdout and "The token grew" in done.stdout
+
+
+# What a command that takes long is shortened by.
+SHORTER = ((r"--hours 1$", "--seconds 3 --seed 7"), (r"(sim|votes) --hours 1$", r"\1 --seconds 1"),
+           (r"score\.py$", "score.py no-margin"), (r"(coverage\.py|bench/run\.sh)$", r"\1 -h"),
+           (r" 3600$", " 1"))
+
+
+def shortened(command):
+    command = command.split("#")[0].strip()
+    for long, short in reversed(SHORTER):
+        if re.search(long, command):
+            return re.sub(long, short, command)
+    raise AssertionError(f"nothing makes this shorter: {command}")
+
+
+@pytest.mark.parametrize("command", [line for t in (t for k, t in commands() if k == "long")
+                                     for line in t.strip().splitlines()])
+def test_what_takes_hours_works_for_a_moment(command, folder):
+    command = shortened(command)
+    program = re.search(r"build/\S+/tests/\S+", command)
+    if program and not os.path.exists(os.path.join(ROOT, program[0])):
+        pytest.skip(f"{program[0]} is not built here")
+    command = command.replace("build/found", folder + "/found")
+    if "chaos" in command:
+        command += f" --out {folder}/chaos"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, env=clean_env({"GAVEL_BIN": BIN}),
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
 def test_the_demonstration_on_a_given_store(redis):
