@@ -1,6 +1,8 @@
 """Clocks that jump, stand still or slept, the server's and the sidecar's, and silence that only a
 clock can tell: nobody leads on a lease that is not there, tokens rise, and it is told."""
 
+import time
+
 import pytest
 
 from e2e.cases import Host, first_wait, leader_of, led_after, logged, nonce_of, settled, told
@@ -70,6 +72,8 @@ def test_the_servers_clock_jumps_under_a_leader(stepped, shim, start, observe, c
         wait_until(lambda: store_steps(a) > steps, 5, "a renewal sees the step")
     host.kept(asked, a)
     assert 0 < stepped.cli("PTTL", stepped.lease_key("a")) <= 1500
+    # The recorded end did not go back with the clock.
+    wait_until(lambda: time.time() * 1e6 > int(stepped.record("a")["end"]), 5)
     shim.step(0)
     told(a, state="pending", detail="the store's clock has not been watched for long enough, or it "
                                     "stepped")
@@ -112,10 +116,10 @@ def test_a_suspended_host_wakes_up_as_no_leader(redis, relay, shim, start, sampl
 class Sent:
     """When the relay saw requests: no earlier than they were sent."""
 
-    def __init__(self, relay, good_for_ns, reply_after_ns=0):
+    def __init__(self, relay, good_for_ns):
         self.at = []
         self._good_for_ns = good_for_ns
-        self._reply_after_ns = reply_after_ns
+        self._relay, self._reply_after_ns, self._at_once = relay, 0, 0
         wanted = [is_script("acquire"), is_script("renew")]
 
         def tap(direction, data, arrived_ns):
@@ -123,10 +127,16 @@ class Sent:
                 self.at.append(arrived_ns)
         relay.tap = tap
 
+    def delay_replies(self, delay_ms):
+        """From now on; returns how many requests there were until then."""
+        self._relay.delay(reply_ms=delay_ms)
+        self._reply_after_ns, self._at_once = delay_ms * MS, len(self.at)
+        return self._at_once
+
     def bound_ns(self, answered_ns):
         """The latest deadline that an answer of that moment may have."""
-        return max(at for at in list(self.at)
-                   if at + self._reply_after_ns <= answered_ns) + self._good_for_ns
+        return max(at for i, at in enumerate(list(self.at)) if i < self._at_once or
+                   at + self._reply_after_ns <= answered_ns) + self._good_for_ns
 
 
 def lead_until_the_deadline(sidecar, sent):
@@ -141,11 +151,10 @@ def lead_until_the_deadline(sidecar, sent):
 
 def test_the_deadline_counts_from_the_sending(redis, relay, start):
     """Not from the reply: what the server extended is as old as the request may be."""
-    sent = Sent(relay, 2400 * MS, reply_after_ns=300 * MS)
+    sent = Sent(relay, 2400 * MS)
     a = start("pod-a", "--ttl", "3s", "--valid-for", "3s", "--mode", "efficiency", store=relay.url)
     first = a.wait_leader()
-    relay.delay(reply_ms=300)
-    count = len(sent.at)
+    count = sent.delay_replies(300)
     wait_until(lambda: len(sent.at) > count, 5, "a renewal whose reply is late")
     while len(sent.at) < count + 3:
         check = a.check()
