@@ -5,12 +5,10 @@
 #include "base/random.h"
 #include "config/tls.h"
 
-#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 /* The composition root: makes the parts, runs the loop, ends it. */
 
@@ -183,18 +181,6 @@ static void raise_file_limit(void) {
     }
 }
 
-/* Passwords are in our memory, and in copies that libraries make. A core dump keeps its notes and
- * registers, no memory. Where there is no such file there is nothing better to do. */
-static void keep_memory_out_of_dumps(void) {
-    static const char only_elf_headers[] = "0x10";
-    int fd = open("/proc/self/coredump_filter", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        ssize_t written = write(fd, only_elf_headers, sizeof only_elf_headers - 1);
-        (void)written;
-        (void)close(fd);
-    }
-}
-
 int app_run(struct config *config) {
     struct error error = {""};
     struct app *app = memory_zeroed(1, sizeof *app);
@@ -203,7 +189,6 @@ int app_run(struct config *config) {
     app->config = config;
     app->store_ops = store_for_url(config->store_url, &error);
     raise_file_limit();
-    keep_memory_out_of_dumps();
     int loop_status = app->store_ops != NULL ? uv_loop_init(&app->loop) : 0;
     if (loop_status != 0) {
         error_set(&error, "the event loop cannot be made: %s", uv_strerror(loop_status));

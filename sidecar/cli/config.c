@@ -1,5 +1,6 @@
 #include "config/config.h"
 
+#include "base/dump.h"
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -18,6 +19,9 @@ static void print(const struct config *config, const struct config_report *repor
     config_print(config, stdout);
     for (size_t i = 0; i < report->warnings.count; i++) {
         (void)fprintf(stderr, "gavel config: warning: %s\n", report->warnings.lines[i]);
+    }
+    if (dump_problem() != NULL) {
+        (void)fprintf(stderr, "gavel config: warning: coredump_filter: %s\n", dump_problem());
     }
 }
 

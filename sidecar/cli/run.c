@@ -1,4 +1,5 @@
 #include "app.h"
+#include "base/dump.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "config/config.h"
@@ -30,6 +31,9 @@ static int start(struct config *config, const struct config_report *report) {
     log_setup(config->log_json, (enum log_level)config->log_level);
     for (size_t i = 0; i < report->warnings.count; i++) {
         log_event(LOG_WARN, "configuration", LOG_TEXT("text", report->warnings.lines[i]));
+    }
+    if (dump_problem() != NULL) {
+        log_event(LOG_WARN, "no-core-dumps", LOG_TEXT("filter", dump_problem()));
     }
     struct error error;
     if (!config_make_runtime_folder(config, &error)) {

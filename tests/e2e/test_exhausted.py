@@ -1,17 +1,21 @@
 """What is left when nothing is left, and what a crash leaves behind."""
 
 import contextlib
+import fcntl
 import glob
 import os
 import resource
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
 
 from kit.clock import boottime_ns, wait_until
+from kit.netns import can_mount_privately
 from kit.redis_server import Redis
+from kit.sidecar import GAVEL, clean_env, run
 
 PASSWORD = "correct-horse-battery"
 
@@ -58,25 +62,95 @@ def test_without_descriptors_it_leads_on_and_does_not_spin(start, redis, timely)
     assert a.request("/v1/leader").json()["token"] == led.token
 
 
-def test_a_core_dump_holds_no_password(folder, closing, start):
-    server = closing(Redis(folder + "/secret"))
-    server.cli("CONFIG", "SET", "requirepass", PASSWORD)
-    dumps = folder + "/dumps"
-    os.mkdir(dumps)
-    with open("/proc/sys/kernel/core_pattern") as f:
+def filter_of(pid):
+    with open(f"/proc/{pid}/coredump_filter", encoding="ascii") as f:
+        return int(f.read(), 16)
+
+
+def crash(process, dumps):
+    """Its core dump; skipped where dumps are not written into the working folder."""
+    with open("/proc/sys/kernel/core_pattern", encoding="ascii") as f:
         pattern = f.read().strip()
-    a = start("pod-a", "--ttl", "1s", "--mode", "efficiency", store=server.url,
-              env={"GAVEL_STORE_PASSWORD": PASSWORD},
-              prefix=["sh", "-c", f'cd {dumps} && ulimit -c unlimited; exec "$@"', "sh"])
-    a.wait_leader()
-    with open(f"/proc/{a.pid}/coredump_filter") as f:
-        assert int(f.read(), 16) == 0x10, "only ELF headers"
-    assert PASSWORD not in a.log()
     if "/" in pattern or pattern.startswith("|"):
         pytest.skip(f"core dumps go elsewhere: {pattern}")
+    if resource.getrlimit(resource.RLIMIT_CORE)[1] != resource.RLIM_INFINITY:
+        pytest.skip("core dumps are limited here")
+    process.send_signal(signal.SIGSEGV)
+    process.wait(20)
+    process.returncode = -signal.SIGKILL  # the crash was wanted
+    paths = glob.glob(dumps + "/*")
+    assert len(paths) == 1, "no core dump, or another file"
+    with open(paths[0], "rb") as f:
+        dump = f.read()
+    assert dump.startswith(b"\x7fELF")
+    return dump
+
+
+@pytest.fixture
+def dumps(folder):
+    path = folder + "/dumps"
+    os.mkdir(path)
+    return path
+
+
+def dumping(dumps):
+    return ["sh", "-c", f'cd {dumps} && ulimit -c unlimited; exec "$@"', "sh"]
+
+
+def test_a_core_dump_holds_no_password(folder, dumps, closing, start):
+    server = closing(Redis(folder + "/secret"))
+    server.cli("CONFIG", "SET", "requirepass", PASSWORD)
+    a = start("pod-a", "--ttl", "1s", "--mode", "efficiency", store=server.url,
+              env={"GAVEL_STORE_PASSWORD": PASSWORD}, prefix=dumping(dumps))
+    a.wait_leader()
+    assert filter_of(a.pid) == 0x10, "only ELF headers"
+    assert not a.event("no-core-dumps")
+    assert PASSWORD not in a.log()
+    assert PASSWORD.encode() not in crash(a.process, dumps)
+
+
+def test_a_core_dump_of_config_holds_no_password(dumps):
+    read, write = os.pipe()
+    fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(write, bytes(4096))  # full: it waits when it prints, and has read everything by then
+    process = subprocess.Popen(
+        [*dumping(dumps), GAVEL, "config", "--store", "redis://127.0.0.1:1", "--election", "a"],
+        env=clean_env({"GAVEL_STORE_PASSWORD": PASSWORD}), stdout=write)
+    try:
+        def waits():
+            with open(f"/proc/{process.pid}/wchan", encoding="ascii") as f:
+                return "pipe" in f.read() or process.poll() is not None
+        wait_until(waits, 20, "it prints")
+        assert filter_of(process.pid) == 0x10, "only ELF headers"
+        assert PASSWORD.encode() not in crash(process, dumps)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(read)
+        os.close(write)
+
+
+def test_what_exec_runs_keeps_its_own_dumps(start):
+    a = start("pod-a", "--ttl", "1s", "--mode", "efficiency")
+    a.wait_leader()
+    done = run(GAVEL, "exec", "--once", "--socket", a.socket_path, "--", "cat",
+               "/proc/self/coredump_filter")
+    assert int(done.stdout, 16) == filter_of(os.getpid()) != 0x10
+
+
+@pytest.mark.skipif(not can_mount_privately(), reason="needs root, and / as a mount of its own")
+def test_without_a_filter_nothing_is_dumped_and_it_is_said(start, dumps):
+    no_proc = ["unshare", "-m", "sh", "-c",
+               f'cd {dumps}; ulimit -c unlimited; mount -t tmpfs none /proc && exec "$@"', "sh"]
+    done = subprocess.run([*no_proc, GAVEL, "config", "--store", "redis://127.0.0.1:1",
+                           "--election", "a"], env=clean_env(), capture_output=True, text=True,
+                          timeout=30)
+    assert done.returncode == 0
+    assert "warning: coredump_filter: No such file or directory" in done.stderr
+    a = start("pod-a", "--page-dir", "off", prefix=no_proc)
+    assert a.event("no-core-dumps", filter="No such file or directory")
+    assert filter_of(a.pid) != 0x10
     a.signal(signal.SIGSEGV)
     a.process.wait(20)
     a.process.returncode = -signal.SIGKILL  # the crash was wanted
-    for path in glob.glob(dumps + "/*"):  # none where a sanitizer takes the signal
-        with open(path, "rb") as f:
-            assert PASSWORD.encode() not in f.read()
+    assert os.listdir(dumps) == []
