@@ -1,7 +1,7 @@
 #include "cli/cli.h"
 #include "cli/exec_inside.h"
+#include "cli/exec_line.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -46,14 +46,15 @@ static void disconnect(struct supervisor *supervisor) {
 
 /* Once the command was asked to end, or should have ended, what was known then stays the time of
  * its end: else one that does not obey would run on for as long as the lease is extended. */
-static void hear_lease(struct supervisor *supervisor, uint64_t token, int64_t valid_ms,
-                       int64_t deadline_ns, int64_t ttl_ms) {
+static void hear_lease(struct supervisor *supervisor, const struct exec_line *heard) {
     bool running = supervisor->children.group != 0;
     bool ending = supervisor->stopping || exec_lease_left_ns(&supervisor->lease) <= KILL_BEFORE_NS;
-    if (supervisor->revoked == token || (running && (ending || token != supervisor->lease.token))) {
+    bool other = heard->token != supervisor->lease.token;
+    if (supervisor->revoked == heard->token || (running && (ending || other))) {
         return;
     }
-    if (!exec_lease_hear(&supervisor->lease, token, valid_ms, deadline_ns, ttl_ms) &&
+    if (!exec_lease_hear(&supervisor->lease, heard->token, heard->ms, heard->deadline_ns,
+                         heard->ttl_ms) &&
         !supervisor->clock_blamed) {
         supervisor->clock_blamed = true;
         exec_complain("ignores a lease",
@@ -70,18 +71,21 @@ static void hear_revoke(struct supervisor *supervisor, uint64_t token, int64_t m
     }
 }
 
-/* False: not one of the lines that are known, which is no reason to end. */
 static void hear(struct supervisor *supervisor, const char *line) {
-    uint64_t token;
-    int64_t first, second, third;
-    if (sscanf(line, "lease %" SCNu64 " %" SCNd64 " %" SCNd64 " %" SCNd64, &token, &first, &second,
-               &third) == 4) {
-        hear_lease(supervisor, token, first, second, third);
-    } else if (sscanf(line, "revoke %" SCNu64 " %" SCNd64, &token, &first) == 2) {
-        hear_revoke(supervisor, token, first);
-    } else if (sscanf(line, "beat %" SCNd64, &first) == 1 && first > 0) {
-        supervisor->beat_every_ns = first * NS_PER_MS / 4;
+    struct exec_line heard = exec_line_parse(line);
+    switch (heard.kind) {
+    case EXEC_LINE_LEASE:
+        hear_lease(supervisor, &heard);
+        break;
+    case EXEC_LINE_REVOKE:
+        hear_revoke(supervisor, heard.token, heard.ms);
+        break;
+    case EXEC_LINE_BEAT:
+        supervisor->beat_every_ns = heard.ms * NS_PER_MS / 4;
         supervisor->beat_ns = client_now_ns();
+        break;
+    case EXEC_LINE_OTHER:
+        break;
     }
 }
 

@@ -3,11 +3,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#define TOKEN_MOST UINT64_C(100000000000000)
 #define VALID_MOST_MS UINT64_C(3600000) /* no lease is longer */
 
-/* Takes a whole number up to `most` and what must follow it. */
-static bool take_number(const char **at, uint64_t most, char end, uint64_t *number) {
+bool reply_number(const char **at, uint64_t most, char end, uint64_t *number) {
     const char *digits = *at;
     *number = 0;
     while (**at >= '0' && **at <= '9') {
@@ -28,9 +26,9 @@ static bool take_number(const char **at, uint64_t most, char end, uint64_t *numb
 static bool take_leader(const char *at, struct reply *reply) {
     uint64_t valid_ms;
     uint64_t deadline_ns;
-    if (!take_number(&at, TOKEN_MOST, ' ', &reply->token) || reply->token == 0 ||
-        !take_number(&at, VALID_MOST_MS, ' ', &valid_ms) ||
-        !take_number(&at, INT64_MAX, '\0', &deadline_ns)) {
+    if (!reply_number(&at, REPLY_TOKEN_MOST, ' ', &reply->token) || reply->token == 0 ||
+        !reply_number(&at, VALID_MOST_MS, ' ', &valid_ms) ||
+        !reply_number(&at, INT64_MAX, '\0', &deadline_ns)) {
         return false;
     }
     reply->valid_ns = (int64_t)valid_ms * 1000000;

@@ -8,6 +8,7 @@
 #define REPLY_HOLDER_MOST 161 /* "IDENTITY~NONCE" */
 #define REPLY_CODE_MOST 31
 #define REPLY_TEXT_MOST 300
+#define REPLY_TOKEN_MOST UINT64_C(100000000000000)
 
 enum reply_kind { REPLY_BAD, REPLY_LEADER, REPLY_FOLLOWER, REPLY_ERROR };
 
@@ -23,6 +24,9 @@ struct reply {
 
 /* Anything that is not exactly one of the known lines is REPLY_BAD. */
 struct reply reply_parse(const char *line);
+
+/* Takes a whole number up to `most`, in digits alone, and the character that must follow it. */
+bool reply_number(const char **at, uint64_t most, char end, uint64_t *number);
 
 /* "error CODE TEXT", whatever the request was. */
 bool reply_is_error(const char *line, struct reply *reply);

@@ -2,7 +2,7 @@
 # run.sh PROGRAM FOUND CORPUS [SECONDS]: lets libFuzzer go on from a corpus. What it finds stays in
 # FOUND.
 set -eu
-seconds=3
+seconds=2
 [ -z "${GAVEL_LONG:-}" ] || seconds=600
 seconds=${4:-$seconds}
 mkdir -p "$2"

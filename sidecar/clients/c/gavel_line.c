@@ -63,9 +63,10 @@ bool gavel_numbers(const char *line, const char *verb, size_t count, int64_t *nu
         }
         numbers[i] = number;
     }
-    /* No token is longer than 15 digits, no validity than 10. */
-    return *line == '\0' && numbers[0] < INT64_C(1000000000000000) &&
-           (count < 2 || numbers[1] < INT64_C(10000000000));
+    /* No token is longer than 15 digits, no time in milliseconds than 10. */
+    const int64_t tokens = INT64_C(1000000000000000), times = INT64_C(10000000000);
+    return *line == '\0' && numbers[0] < (count > 1 ? tokens : times) &&
+           (count < 2 || numbers[1] < times) && (count < 4 || numbers[3] < times);
 }
 
 struct gavel_promise gavel_pushed(const int64_t *numbers) {

@@ -22,7 +22,8 @@ enum command {
 static enum redis_handshake_result fail(struct redis_handshake *handshake, enum redis_gate_end end,
                                         const char *why) {
     handshake->end = end;
-    snprintf(handshake->problem, sizeof handshake->problem, "%s", why);
+    snprintf(handshake->problem, sizeof handshake->problem, "%s",
+             why[0] != '\0' ? why : "an error without a text");
     return REDIS_HANDSHAKE_FAILED;
 }
 
