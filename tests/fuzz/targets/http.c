@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -44,12 +45,40 @@ static void check_query(const char *query) {
     require(parsed.wait_ns >= 0 && parsed.wait_ns <= HTTP_WAIT_MOST_NS);
 }
 
-static void check_host(const char *host) {
-    if (http_host_is_local(host)) {
-        bool named = strncmp(host, "127.", 4) == 0 || strncmp(host, "[::1]", 5) == 0;
-        require(named || strlen(host) >= strlen("localhost"));
-        require(strchr(host, '/') == NULL && strchr(host, '@') == NULL);
+/* "127.1.2.3", as a pattern. */
+static bool is_loopback_v4(const char *name, size_t length) {
+    size_t parts = 0;
+    for (size_t at = 0; at < length; parts++) {
+        size_t digits = strspn(name + at, "0123456789");
+        at += digits;
+        if (digits == 0 || digits > 3 || (at < length && name[at++] != '.')) {
+            return false;
+        }
     }
+    return parts == 4 && strncmp(name, "127.", 4) == 0 && name[length - 1] != '.';
+}
+
+/* Zeros and one 1 at the end, however they are written. */
+static bool is_loopback_v6(const char *name, size_t length) {
+    return length >= 3 && strspn(name, "0:.") == length - 1 && name[length - 1] == '1';
+}
+
+/* The reference: every form that a local name may have, and nothing else. */
+static void check_host(const char *host) {
+    if (!http_host_is_local(host)) {
+        require(strcasecmp(host, "localhost") != 0 && strcmp(host, "127.0.0.1") != 0);
+        require(strcmp(host, "[::1]") != 0);
+        return;
+    }
+    bool bracket = host[0] == '[';
+    const char *name = host + bracket;
+    size_t length = strcspn(name, bracket ? "]" : ":");
+    const char *rest = name + length + bracket;
+    require(bracket ? is_loopback_v6(name, length)
+                    : is_loopback_v4(name, length) ||
+                          (length == 9 && strncasecmp(name, "localhost", length) == 0));
+    require(rest[0] == '\0' || (rest[0] == ':' && rest[1] != '\0' &&
+                                rest[1 + strspn(rest + 1, "0123456789")] == '\0'));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
