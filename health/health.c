@@ -86,6 +86,10 @@ static void answer(const struct health *health, const struct httpd_request *requ
                    struct httpd_reply *reply) {
     if (request->too_long) {
         answer_text(reply, 414, "the request's path and query are over 1024 bytes\n");
+    } else if (httpd_is_loopback(health->httpd) && request->host != NULL &&
+               !httpd_host_is_local(request->host)) {
+        /* A page whose name now points at 127.0.0.1 still sends that name. */
+        answer_text(reply, 421, "this address answers only to localhost, 127.0.0.1 and [::1]\n");
     } else if (request->method != HTTPD_GET && request->method != HTTPD_HEAD) {
         answer_text(reply, 405, "use GET or HEAD\n");
         httpd_reply_header(reply, "Allow", "GET, HEAD");

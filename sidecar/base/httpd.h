@@ -109,4 +109,8 @@ void httpd_resume(struct httpd *httpd, struct httpd_hold *hold);
  * moment, frees. `closed` is called once, later. */
 void httpd_close(struct httpd *httpd, void (*closed)(void *context), void *context);
 
+/* A Host header that only a client on this machine has a reason to send: localhost, 127.x.x.x or
+ * ::1 in brackets, with or without a port. */
+bool httpd_host_is_local(const char *host);
+
 #endif

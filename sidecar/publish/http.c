@@ -39,7 +39,7 @@ static bool refuse_host(const struct http_api *api, const struct httpd_request *
         http_problem(reply, 400, "a request needs a Host header");
         return true;
     }
-    if (api->loopback && request->host != NULL && !http_host_is_local(request->host)) {
+    if (api->loopback && request->host != NULL && !httpd_host_is_local(request->host)) {
         http_problem(reply, 421,
                      "this address answers only to the host names localhost, 127.0.0.1 and [::1]");
         return true;

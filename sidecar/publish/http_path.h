@@ -25,8 +25,4 @@ struct http_path {
  */
 void http_path_parse(struct http_path *parsed, const char *path);
 
-/* A Host header that only a client on this machine has a reason to send: localhost, 127.x.x.x or
- * ::1 in brackets, with or without a port. */
-bool http_host_is_local(const char *host);
-
 #endif

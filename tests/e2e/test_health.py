@@ -32,6 +32,17 @@ def test_probes(leader):
     assert leader.probe("/livez", method="POST").status == 405
 
 
+def test_on_loopback_only_names_of_this_host_are_answered(start):
+    """Anywhere else the kubelet probes by the pod's address, and others by a service's name."""
+    def answers(sidecar, host):
+        return sidecar.probe("/metrics", headers={"Host": host}).status
+    here, everywhere = start("pod-a", health="localhost:0"), start("pod-b")
+    for host in ("localhost", "127.0.0.1:4041", "[::1]:4041"):
+        assert answers(here, host) == answers(everywhere, host) == 200
+    for host in ("evil.example", "127.0.0.1.evil.example:4041", "10.0.0.7:4041"):
+        assert answers(here, host) == 421 and answers(everywhere, host) == 200
+
+
 def test_readiness_is_not_the_role(leader, start):
     b = start("pod-b")
     b.wait_state("follower")

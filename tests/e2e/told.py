@@ -29,6 +29,21 @@ def wait_told(sidecar, reason, *words, state=None, timeout=8.0):
     return status
 
 
+def show_nowhere(sidecar, *secrets):
+    """Of all that a sidecar tells, nothing has any of these in it."""
+    shown = {"log": sidecar.log(), "status": sidecar.ask("status"),
+             "gavelctl": run(GAVELCTL, "status", "--socket", sidecar.socket_path).stdout}
+    for path in ("/metrics", "/readyz?verbose", "/leader"):
+        shown[path] = sidecar.probe(path).body.decode()
+    for path in ("/v1/elections", "/v1/elections/a", "/v1/leader"):
+        shown[path] = sidecar.request(path).body.decode()
+    with open(f"/proc/{sidecar.pid}/cmdline", encoding="utf-8") as f:
+        shown["arguments"] = f.read()
+    for where, text in shown.items():
+        for secret in secrets:
+            assert secret not in text, f"{where} shows {secret}"
+
+
 def alive(*sidecars):
     for sidecar in sidecars:
         assert sidecar.process.poll() is None, sidecar.log()[-3000:]

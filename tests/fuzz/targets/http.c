@@ -1,6 +1,7 @@
 /* A request's path, its query and a Host header, a line each. Whatever they are, what is parsed is
  * within its bounds: a name that an election may have, or "?"; a wait that is not longer than the
  * longest; and only names of this machine are local. */
+#include "base/httpd.h"
 #include "publish/http_path.h"
 #include "publish/http_query.h"
 
@@ -65,7 +66,7 @@ static bool is_loopback_v6(const char *name, size_t length) {
 
 /* The reference: every form that a local name may have, and nothing else. */
 static void check_host(const char *host) {
-    if (!http_host_is_local(host)) {
+    if (!httpd_host_is_local(host)) {
         require(strcasecmp(host, "localhost") != 0 && strcmp(host, "127.0.0.1") != 0);
         require(strcmp(host, "[::1]") != 0);
         return;
