@@ -221,3 +221,19 @@ def test_no_password_is_shown(start, postgres, folder):
     os.chmod(passfile, 0o600)
     other.wait_leader(60)  # read anew at each attempt
     assert secret not in other.log()
+
+
+def most_memory_kb(pod):
+    with open(f"/proc/{pod.pid}/status", encoding="ascii") as f:
+        return int(next(line for line in f if line.startswith("VmHWM:")).split()[1])
+
+
+def test_a_huge_text_in_the_table_is_not_taken_whole(start, postgres):
+    pod = start("pod-a", "--ttl", "1s", "--mode", "efficiency", store=postgres.url)
+    pod.wait_leader(60)
+    follower = start("pod-b", "--ttl", "1s", "--mode", "efficiency", store=postgres.url)
+    wait_until(lambda: follower.status()["holder"].startswith("pod-a"), 30)
+    before = most_memory_kb(follower)
+    postgres.sql("UPDATE gavel_election SET holder = repeat('x', 50000000)")
+    wait_until(lambda: follower.status()["holder"].startswith("xxx"), 30)
+    assert most_memory_kb(follower) - before < 20000

@@ -237,8 +237,11 @@ void pg_sql_keys_end(struct pg_sql *sql, const struct pg_plan *plan, const char 
                                  " pg_stat_get_activity(h.other)  WHERE h.other IS NOT NULL) AS "
                                  "application",
                database);
+    /* Whoever may write to the table may write long texts: the answer stays short all the same. */
     if (rows) {
-        pg_sql_add(sql, ", e.namespace, e.name, e.token, e.holder, e.nonce, e.longest_ttl_ms,"
+        pg_sql_add(sql, ", left(e.namespace, 300) AS namespace, left(e.name, 300) AS name, e.token,"
+                        " left(e.holder, 300) AS holder, left(e.nonce, 300) AS nonce,"
+                        " e.longest_ttl_ms,"
                         " e.backend, CASE WHEN isfinite(e.granted) THEN"
                         " floor(extract(epoch FROM e.granted) * 1000)::int8 END AS granted_ms");
     }

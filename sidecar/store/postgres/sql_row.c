@@ -67,7 +67,8 @@ static void end(struct pg_sql *sql, const struct pg_plan *plan, const struct pg_
     if (plan->options->synchronous) {
         pg_sql_add(sql, "SELECT " RETURNED_STANDBYS ";");
     }
-    pg_sql_add(sql, "SELECT namespace AS row, name, token, nonce, ");
+    pg_sql_add(sql, "SELECT left(namespace, 300) AS row, left(name, 300) AS name, token,"
+                    " left(nonce, 300) AS nonce, ");
     add_held(sql, job);
     pg_sql_add(sql, " AS held, ");
     add_here(sql, job->place->identity);
