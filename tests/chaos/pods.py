@@ -71,6 +71,7 @@ class Pod:
     def start_sidecar(self):
         self.keep_log()
         self.sidecar.start()
+        self.stand.story.tell("started", self.name, self.sidecar.started_ns)
 
     def keep_log(self):
         """What the sidecar has said so far, beside the report."""

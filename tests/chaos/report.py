@@ -5,10 +5,12 @@ import json
 import os
 import statistics
 
+from chaos.judge import OF_ATTACHMENT
 from chaos.timeline import draw
 from kit.clock import S
 
 REACH = 2 * S
+WAYS = ("socket", *OF_ATTACHMENT, "http", "page")
 
 
 def command(store, seed, seconds):
@@ -27,7 +29,7 @@ def collect(story, rounds, run):
         "faults_by_kind": dict(sorted(faults.items())),
         "faults_skipped": rounds.skipped,
         "answers": numbers["answers"],
-        "answers_by_way": {w: numbers["answers by " + w] for w in ("socket", "http", "page")},
+        "answers_by_way": {w: numbers["answers by " + w] for w in WAYS},
         "leader_answers": numbers["leader answers"],
         "grants": numbers["grants"],
         "writes_accepted": numbers["writes accepted"],

@@ -20,6 +20,7 @@ class Story:
         self.lock = threading.Lock()
         self._runs = {}         # (replica, life, id) -> the run that may still grow
         self._latest = {}       # replica -> the latest run of leader answers
+        self._resigned = {}     # replica -> when its application resigned last
         self._file = open(path, "w", encoding="ascii") if path else None
 
     def tell(self, *line):
@@ -52,11 +53,17 @@ class Story:
     def _app_stopped(self, replica, life, at):
         self.judge.stopped(replica, life, at)
 
+    def _app_resigned(self, replica, _, at):
+        self._resigned[replica] = at
+
     def _app_contradiction(self, replica, life, at, text):
         self.judge.contradiction(replica, at, text)
 
     def _stopped(self, replica, life, at):
         self.judge.stopped(replica, life, at)
+
+    def _started(self, replica, at):
+        self.judge.started(replica, at)
 
     def _taken(self, replica, token, at):
         self.judge.accepted_next(replica, token, at)
@@ -85,6 +92,9 @@ class Story:
             return None
         at, replica = max(found)
         return replica, at
+
+    def resigned(self, replica, since):
+        return self._resigned.get(replica, 0) >= since
 
     def violations(self):
         with self.lock:
@@ -124,7 +134,7 @@ class Application:
         self.process.stdin.write(word + "\n")
 
     def kill(self):
-        """Nothing that it was told counts from now on."""
+        """Nothing that it was told as the attached one counts from now on."""
         at = boottime_ns()
         self.process.kill()
         self.process.wait(20)

@@ -6,13 +6,14 @@ import xml.etree.ElementTree
 
 import pytest
 
-from chaos.application import Teller
+from chaos.application import Asker, AttachedAsker, Attachment, Teller
 from chaos.faults import KINDS, of_store
 from chaos.judge import S
 from chaos.report import as_text, command
 from chaos.schedule import plan
 from chaos.story import read
 from chaos.timeline import draw
+from kit.history import Answer
 
 STORES = ("redis", "sentinel", "redlock", "postgres", "local")
 
@@ -70,9 +71,16 @@ def test_a_story_is_read_again_and_judged(told):
     assert sorted(v.kind for v in bad.violations()) == ["tokens fell", "two leaders", "two leaders"]
     around = "\n".join(bad.around(4 * S, 2 * S))
     assert "FAULT sidecar killed: pod-a" in around and "pod-c http: leader 7" in around
-    stopped = told(*said[:3], ["pod-a", 0, "stopped", 4 * S + 2],
-                   ["pod-b", 0, *begun(1, "socket", 4 * S + 3, 6 * S, token=6)])
-    assert stopped.violations() == []
+    stops = [["pod-a", 0, "stopped", 4 * S + 2],
+             ["pod-b", 0, *begun(1, "socket", 4 * S + 3, 6 * S, token=6)]]
+    assert [v.kind for v in told(*said[:3], *stops).violations()] == ["two leaders"]
+    said[0] = ["pod-a", 0, *begun(1, "attached", S, 2 * S)]
+    assert told(*said[:3], *stops).violations() == []
+    again = told(["pod-a", 0, *begun(1, "http", 4 * S, 6 * S)])
+    again.tell("app", "pod-a", 1, *begun(1, "http", 5 * S, 7 * S))
+    assert again.violations() == []
+    again.tell("started", "pod-a", 4 * S + 5)
+    assert [v.kind for v in again.violations()] == ["shared token"]
 
 
 def test_the_picture_and_the_text(told):
@@ -119,11 +127,72 @@ def test_equal_answers_are_one_run():
 
 def test_what_was_asked_for_before_the_end_is_a_run_of_its_own():
     teller = Said()
-    teller.answer("socket", "leader", 5, 0, 1, 10**18)
+    teller.answer("attached", "leader", 5, 0, 1, 10**18)
     teller.cut()
-    teller.answer("socket", "leader", 5, 1, 2, 10**18)  # was under way
+    teller.answer("attached", "leader", 5, 1, 2, 10**18)  # was under way
     assert teller.claims == {}
     after = teller.cut_at + 1
-    teller.answer("socket", "leader", 5, after, after + 1, 10**18)
+    teller.answer("attached", "leader", 5, after, after + 1, 10**18)
     assert [s[0] for s in teller.said] == ["begin", "stopped", "more", "begin"]
-    assert teller.claims == {5: (10**18, after)}
+    assert teller.claims == {(5, True): (10**18, after)}
+
+
+def test_what_others_were_told_goes_on_after_the_end():
+    teller = Said()
+    teller.answer("http", "leader", 5, 0, 1, 10**18)
+    teller.cut()
+    assert teller.claims == {(5, False): (10**18, 0)}
+    after = teller.cut_at + 1
+    teller.answer("http", "leader", 5, after, after + 1, 10**18)
+    assert [s[0] for s in teller.said] == ["begin", "stopped"], "it is the same run"
+
+
+class Connection:
+    """A stand-in for what an Asker asks: each answer is the same one."""
+    def __init__(self):
+        self.socket, self.asked, self.buffer = None, 0, b""
+
+    def connect(self):
+        self.socket = self
+        self.settimeout = self.recv = lambda _: b"x"
+
+    def ask(self):
+        self.asked += 1
+
+    def parse(self, now):
+        return "leader", Answer("a", now, now, True, 5, now + S), True
+
+    def close(self, _):
+        self.socket = None
+
+
+def test_which_answers_end_with_the_attachment():
+    teller = Said()
+    attachment = Attachment(teller, "", None)
+    spec = {"replica": "a", "way": "socket", "address": ""}
+    outside, inside = Asker(teller, spec, attachment), AttachedAsker(teller, spec, attachment)
+    for asker in (outside, inside):
+        asker.target = Connection()
+
+    def ways():
+        outside()
+        inside()
+        found = [s[2]["way"] for s in teller.said if s[0] == "begin"]
+        teller.said.clear()
+        teller._open.clear()
+        return found
+
+    assert ways() == ["socket"], "nobody is attached"
+    attachment.number = attachment.standing = 1
+    assert ways() == ["socket", "attached"], "the first one's connection is older"
+    outside.lost()
+    assert ways() == ["socket, attached", "attached"]
+    attachment.resigning = True
+    asked = outside.target.asked
+    assert ways() == [] and outside.target.asked == asked, "it may overtake the resignation"
+    attachment.resigning, attachment.number, attachment.standing = False, 0, 0
+    assert ways() == ["socket"], "the attachment has ended"
+    attachment.number = 2
+    assert ways() == ["socket"], "its connection is older again"
+    outside.lost()
+    assert ways() == ["socket, attached"], "perhaps: it is on its way"
