@@ -60,6 +60,10 @@ class Pod:
         self.relays[name] = relay
         return relay
 
+    def ways(self):
+        """How its application gets answers when all is well."""
+        return ("socket", "http", "page", *(("attached",) if self.spec["attach"] else ()))
+
     def start_app(self):
         spec = {**self.spec, "replica": self.name, "socket": self.sidecar.socket_path,
                 "http": self.http, "page": self.sidecar.page_path(),

@@ -48,6 +48,25 @@ def collect(story, rounds, run):
     }
 
 
+def gaps(found):
+    """Why it proves nothing, if it does not."""
+    rounds, unjudged = found["rounds"], found["healing_not_judged"]
+    told = {"leader_answers": "nobody was told that it leads",
+            "writes_accepted": "no write was accepted", "faults": "there was no fault",
+            "rounds": "after no round it was judged whether one leads again"}
+    missing = [text for key, text in told.items() if not found[key]]
+    if unjudged > max(1, rounds // 4):
+        missing.append(f"after {unjudged} of {unjudged + rounds} rounds the host was too late to "
+                       "judge whether one leads again")
+    return missing
+
+
+def status(found):
+    if found["violations"]:
+        return 1
+    return 2 if found["harness_failures"] or gaps(found) else 0
+
+
 def as_text(found, story):
     lines = [f"chaos: store {found['store']}, seed {found['seed']}, {found['lasted_s']:.0f} s",
              f"  {found['setting']}"]
@@ -63,7 +82,9 @@ def as_text(found, story):
     if found["healed_within_s"]:
         lines.append("  after the faults of a round one led within "
                      f"{found['healed_within_s']['median']} s (median), "
-                     f"{found['healed_within_s']['most']} s (most)")
+                     f"{found['healed_within_s']['most']} s (most); "
+                     f"{found['healed_later_than_on_a_quiet_host']} times later than it takes on a "
+                     "quiet host")
     if found["healing_not_judged"]:
         lines.append(f"  {found['healing_not_judged']} times nobody led for long after a round, on a "
                      "host too late for the leases: not judged")
@@ -76,7 +97,8 @@ def as_text(found, story):
         lines.append(f"\n{told['kind']}, {told['at_s']} s after the start: {told['text']}")
         lines += ["    " + text for text in story.around(violation.at, REACH)]
     lines += [f"\nthe harness failed: {text}" for text in found["harness_failures"]]
-    if found["violations"] or found["harness_failures"]:
+    lines += [f"\nnothing is proven: {text}" for text in gaps(found)]
+    if status(found):
         lines.append("\nAgain: " + command(found["store"], found["seed"], found["asked_s"]))
     return "\n".join(lines)
 

@@ -6,11 +6,13 @@ import threading
 import time
 import traceback
 
+from chaos import healing
 from chaos.faults import of_store
+from chaos.healing import Found
 from kit.clock import MS, S, boottime_ns, wait_until
 
 OF_STORES = ("server", "disk", "sentinel")
-LATE_S = 30  # so much longer than it should take at most may pass until one leads again
+HEARD_S = 60  # by then each application has an answer in each way, when all is well
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,9 +63,9 @@ class Rounds:
         self.stand, self.pods, self.story = stand, pods, story
         self.store, self.seed, self.latency = store, seed, latency
         self.stopping = threading.Event()
-        self.failures = []      # of the harness
+        self.failures = story.failures
         self.healed_s = []
-        self.unjudged = 0       # rounds after which nobody led, on a host that was too late
+        self.unjudged = 0       # rounds after which nobody led in time, on a host that was too late
         self.skipped = 0        # whom they would have struck was being struck already
         self._busy = set()
         self._lock = threading.Lock()
@@ -129,40 +131,51 @@ class Rounds:
     def _heal(self):
         self.stand.calm()
         at = boottime_ns()
-        until = at + int((self.bound_s() + LATE_S) * S)
-        patience = until + 3 * LATE_S * S  # of a host that is late
-        led = None
-        while led is None and not self.stopping.is_set():
-            for pod in self.pods:
-                if pod.sidecar.process.poll() is not None:
-                    self.story.tell("violation", "ended", boottime_ns(), f"{pod.name} has ended "
-                                    f"with {pod.sidecar.process.poll()}: "
-                                    f"{pod.sidecar.log()[-2000:]}")
-                    return False
-                if pod.app.process.poll() is not None:
-                    self.failures.append(f"the application of {pod.name} has ended")
-                    return False
-            found = self.story.leader(at)
-            led = found and found[1]
-            now = boottime_ns()
-            if led is None and now > until and (now > patience or not self._is_late(at, now)):
-                break
+        bound_ns = int(self.bound_s() * S)
+        found = Found.WAITS
+        while found is Found.WAITS:
+            if not self._all_run():
+                return False
+            leader, now = self.story.leader(at), boottime_ns()
+            led = leader and leader[1]
+            # What is late by that much may let leases run out, whatever one does.
+            late = self.latency.late(at, now, self.stand.ttl_ms * MS // 10)
+            found = healing.judge(at, now, led, bound_ns, late)
             time.sleep(0.01)
-        if led is None and self.stopping.is_set():
-            return False
-        now = boottime_ns()
-        if led is None and self._is_late(at, now):
+        if found is Found.UNJUDGED:
             self.unjudged += 1
-            return True
-        self.story.tell("healed", at, led, until if led is None else max(until, led))
+            self.story.tell("unjudged", at, led)
+            return self._all_heard(at)
+        self.story.tell("healed", at, led, healing.until_ns(at, bound_ns))
         if led:
             self.healed_s.append((led - at) / S)
-        return led is not None
+        return found is Found.LED and self._all_heard(at)
 
-    def _is_late(self, start, end):
-        """Whether the host had no time for us, so that leases may run out whatever one does: then
-        it is told, and no more."""
-        return self.latency.worst_ns(start, end) > self.stand.ttl_ms * MS / 10
+    def _all_run(self):
+        """Whether everything still runs that has to, the harness too."""
+        for pod in self.pods:
+            if pod.sidecar.process.poll() is not None:
+                self.story.tell("violation", "ended", boottime_ns(), f"{pod.name} has ended "
+                                f"with {pod.sidecar.process.poll()}: "
+                                f"{pod.sidecar.log()[-2000:]}")
+                return False
+            if pod.app.process.poll() is not None:
+                self.failures.append(f"the application of {pod.name} has ended")
+        return not self.failures and not self.stopping.is_set()
+
+    def _all_heard(self, since):
+        """Each application goes on in each way: else nothing would be held against what is not
+        heard."""
+        end = boottime_ns() + HEARD_S * S
+        while self._all_run():
+            silent = [f"{pod.name} by {way}" for pod in self.pods for way in pod.ways()
+                      if not self.story.heard(pod.name, pod.app.life, way, since)]
+            if not silent:
+                return True
+            if boottime_ns() > end:
+                self.failures.append(f"for {HEARD_S} s no answer came to {', '.join(silent)}")
+            time.sleep(0.02)
+        return False
 
     def wait_first(self):
         wait_until(lambda: self.story.leader(), 60, "one leads before any fault")

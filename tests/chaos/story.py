@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import traceback
 
 from chaos.judge import Judge, Run, Writes
 from kit.clock import boottime_ns
@@ -17,6 +18,7 @@ class Story:
     def __init__(self, path=None):
         self.judge = Judge()
         self.faults = []        # (kind, target, start, end)
+        self.failures = []      # of the harness
         self.lock = threading.Lock()
         self._runs = {}         # (replica, life, id) -> the run that may still grow
         self._latest = {}       # replica -> the latest run of leader answers
@@ -74,6 +76,9 @@ class Story:
     def _healed(self, at, led_at, until):
         self.judge.healed(at, led_at, until)
 
+    def _unjudged(self, *_):
+        """Nobody led in time, and the host was too late: for who reads the file."""
+
     def _violation(self, kind, at, text):
         self.judge.direct(kind, at, text)
 
@@ -92,6 +97,14 @@ class Story:
             return None
         at, replica = max(found)
         return replica, at
+
+    def heard(self, replica, life, way, since):
+        """Whether an answer came in that way to a question asked since then. What is asked on the
+        connection of before may be the attached one's by now."""
+        ways = (way, "socket, attached") if way == "socket" else (way,)
+        with self.lock:
+            runs = [self._runs.get(self._runs.get((replica, life, w))) for w in ways]
+        return any(r and r.last_send > since and r.said not in ("none", "error") for r in runs)
 
     def resigned(self, replica, since):
         return self._resigned.get(replica, 0) >= since
@@ -126,9 +139,13 @@ class Application:
         self._thread.start()
 
     def _read(self):
-        for line in self.process.stdout:
-            if line.endswith("\n"):  # it may be killed in the middle of one
-                self.story.tell("app", self.replica, self.life, *json.loads(line))
+        try:
+            for line in self.process.stdout:
+                if line.endswith("\n"):  # it may be killed in the middle of one
+                    self.story.tell("app", self.replica, self.life, *json.loads(line))
+        except Exception:
+            self.story.failures.append(f"what {self.replica} says is not understood: "
+                                       f"{traceback.format_exc()}")
 
     def order(self, word):
         self.process.stdin.write(word + "\n")

@@ -9,7 +9,7 @@ import pytest
 from chaos.application import Asker, AttachedAsker, Attachment, Teller
 from chaos.faults import KINDS, of_store
 from chaos.judge import S
-from chaos.report import as_text, command
+from chaos.report import as_text, command, status
 from chaos.schedule import plan
 from chaos.story import read
 from chaos.timeline import draw
@@ -93,13 +93,28 @@ def test_the_picture_and_the_text(told):
     found = {"store": "redis", "seed": "s", "lasted_s": 80, "asked_s": 15, "setting": "",
              "skipped": ["no root"], "faults": 1, "rounds": 1, "faults_by_kind": {"x": 1},
              "answers": 3, "answers_by_way": {"socket": 3}, "leader_answers": 3, "grants": 3,
-             "writes_accepted": 0, "writes_refused": 0, "healed_within_s": None, "two_masters": 0,
-             "healing_not_judged": 0,
+             "writes_accepted": 0, "writes_refused": 0, "two_masters": 0, "healing_not_judged": 0,
+             "healed_within_s": {"median": 1, "most": 9}, "healed_later_than_on_a_quiet_host": 3,
              "host_late_ms": 0, "harness_failures": [],
              "violations": [dataclasses.asdict(v) | {"at_s": 70} for v in story.violations()]}
     text = as_text(found, story)
     assert "SKIPPED: no root" in text and "two leaders, 70 s after the start" in text
+    assert "3 times later than it takes on a quiet host" in text
+    assert "nothing is proven: no write was accepted" in text
     assert text.endswith("Again: " + command("redis", "s", 15))
+
+
+GOOD_RUN = {"violations": [], "harness_failures": [], "leader_answers": 1, "writes_accepted": 1,
+            "faults": 1, "rounds": 1, "healing_not_judged": 1}
+
+
+@pytest.mark.parametrize("change, expected", [
+    ({}, 0), ({"rounds": 12, "healing_not_judged": 3}, 0), ({"rounds": 0}, 2), ({"faults": 0}, 2),
+    ({"rounds": 12, "healing_not_judged": 4}, 2), ({"healing_not_judged": 2}, 2),
+    ({"leader_answers": 0}, 2), ({"writes_accepted": 0}, 2), ({"harness_failures": ["x"]}, 2),
+    ({"violations": ["x"], "harness_failures": ["x"], "rounds": 0}, 1)])
+def test_the_exit_status(change, expected):
+    assert status({**GOOD_RUN, **change}) == expected
 
 
 class Said(Teller):
