@@ -28,6 +28,7 @@ def collect(story, rounds, run):
         "faults": sum(faults.values()),
         "faults_by_kind": dict(sorted(faults.items())),
         "faults_skipped": rounds.skipped,
+        "faults_without_effect": rounds.void,
         "answers": numbers["answers"],
         "answers_by_way": {w: numbers["answers by " + w] for w in WAYS},
         "leader_answers": numbers["leader answers"],
@@ -71,7 +72,9 @@ def as_text(found, story):
     lines = [f"chaos: store {found['store']}, seed {found['seed']}, {found['lasted_s']:.0f} s",
              f"  {found['setting']}"]
     lines += [f"  SKIPPED: {text}" for text in found["skipped"]]
-    lines.append(f"  {found['faults']} faults in {found['rounds']} rounds:")
+    lines.append(f"  {found['faults']} faults in {found['rounds']} rounds; not counted: "
+                 f"{found['faults_without_effect']} that found nothing to strike, "
+                 f"{found['faults_skipped']} whose target was being struck already:")
     lines += [f"    {count:6} {kind}" for kind, count in found["faults_by_kind"].items()]
     by_way = ", ".join(f"{way} {count:,}" for way, count in found["answers_by_way"].items())
     lines += [

@@ -12,6 +12,7 @@ from chaos.healing import Found
 from kit.clock import MS, S, boottime_ns, wait_until
 
 OF_STORES = ("server", "disk", "sentinel")
+OF_WAYS = ("link", "relay")
 HEARD_S = 60  # by then each application has an answer in each way, when all is well
 
 
@@ -46,6 +47,7 @@ class Act:
         self.stand, self.rounds = rounds.stand, rounds
         self.pod, self.server = pod, server
         self.seconds = planned.seconds
+        self.struck = True
         self.rng = random.Random(planned.seed)
 
     def wait(self, seconds):
@@ -53,6 +55,13 @@ class Act:
 
     def over(self):
         return self.rounds.stopping.is_set()
+
+    def void(self):
+        """There was nothing to strike: it is not counted."""
+        self.struck = False
+
+    def resigned(self, since):
+        return self.rounds.story.resigned(self.pod.name, since)
 
     def wrong(self, kind, text):
         self.rounds.story.tell("violation", kind, boottime_ns(), text)
@@ -67,6 +76,7 @@ class Rounds:
         self.healed_s = []
         self.unjudged = 0       # rounds after which nobody led in time, on a host that was too late
         self.skipped = 0        # whom they would have struck was being struck already
+        self.void = 0           # there was nothing to strike
         self._busy = set()
         self._lock = threading.Lock()
         self._behind_until = 0  # a server's clock is not behind its tokens any more
@@ -91,14 +101,16 @@ class Rounds:
             self._behind_until = boottime_ns() + 4 * S
         return not self.failures and self._heal()
 
+    def _whom(self, p, pod, number):
+        if p.kind.on in OF_STORES:
+            return f"{p.kind.on} {number}" if self.stand.independent else p.kind.on
+        return "all pods" if p.kind.on in OF_WAYS and self.stand.one_way else pod.name
+
     def _strike(self, p):
         pod = self._choose(p)
         count = len(self.stand.targets())
         number = random.Random(p.seed + "/server").randrange(count) if count else 0
-        if p.kind.on not in OF_STORES:
-            whom = pod.name
-        else:
-            whom = f"{p.kind.on} {number}" if self.stand.independent else p.kind.on
+        whom = self._whom(p, pod, number)
         key = p.kind.on, whom
         with self._lock:
             if key in self._busy:
@@ -106,14 +118,17 @@ class Rounds:
                 return
             self._busy.add(key)
         start = boottime_ns()
+        act = Act(self, p, pod, self.stand.targets()[number] if count else None)
         try:
-            p.kind.act(Act(self, p, pod, self.stand.targets()[number] if count else None))
+            p.kind.act(act)
         except BaseException:
             self.failures.append(f"{p.kind.name}: {traceback.format_exc()}")
         finally:
             with self._lock:
                 self._busy.discard(key)
-            self.story.tell("fault", p.kind.name, whom, start, boottime_ns())
+                self.void += not act.struck
+            if act.struck:
+                self.story.tell("fault", p.kind.name, whom, start, boottime_ns())
 
     def _choose(self, p):
         if p.pod >= 0:

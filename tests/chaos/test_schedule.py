@@ -91,13 +91,14 @@ def test_the_picture_and_the_text(told):
     xml.etree.ElementTree.fromstring(text)
     assert "pod-b leads with 6" in text and "sidecar killed" in text and "two leaders" in text
     found = {"store": "redis", "seed": "s", "lasted_s": 80, "asked_s": 15, "setting": "",
-             "skipped": ["no root"], "faults": 1, "rounds": 1, "faults_by_kind": {"x": 1},
+             "skipped": ["no root"], "faults_without_effect": 2, "faults_skipped": 4, "faults": 1, "rounds": 1, "faults_by_kind": {"x": 1},
              "answers": 3, "answers_by_way": {"socket": 3}, "leader_answers": 3, "grants": 3,
              "writes_accepted": 0, "writes_refused": 0, "two_masters": 0, "healing_not_judged": 0,
              "healed_within_s": {"median": 1, "most": 9}, "healed_later_than_on_a_quiet_host": 3,
              "host_late_ms": 0, "harness_failures": [],
              "violations": [dataclasses.asdict(v) | {"at_s": 70} for v in story.violations()]}
     text = as_text(found, story)
+    assert "not counted: 2 that found nothing" in text
     assert "SKIPPED: no root" in text and "two leaders, 70 s after the start" in text
     assert "3 times later than it takes on a quiet host" in text
     assert "nothing is proven: no write was accepted" in text
