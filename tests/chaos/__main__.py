@@ -1,4 +1,5 @@
-"""python -m chaos --store STORE [--seconds N | --hours H] [--seed S] [--out DIR]; see run.sh"""
+"""python -m chaos --store STORE [--seconds N | --hours H] [--seed S] [--out DIR]
+[--mode MODE]; see run.sh"""
 
 import argparse
 import os
@@ -35,6 +36,7 @@ def arguments(words):
     length.add_argument("--hours", type=float)
     parser.add_argument("--seed", default=None)
     parser.add_argument("--out", default=None)
+    parser.add_argument("--mode", choices=("correctness", "efficiency"), default="correctness")
     asked = parser.parse_args(words)
     if asked.hours:
         asked.seconds = asked.hours * 3600
@@ -97,11 +99,11 @@ class Chaos:
         self.resource = self._add(Resource(self.folder + "/fence", self.story))
         self.stand = self._add(STANDS[self.asked.store](self.folder, self.story, self.asked.out))
         self.stand.ttl_ms = setting["ttl"]
-        self.setting = (f"{PODS} sidecars, ttl {setting['ttl']} ms, valid-for "
+        self.setting = (f"{PODS} sidecars, mode {self.asked.mode}, ttl {setting['ttl']} ms, valid-for "
                         f"{setting['valid_for']} ms, drain {setting['drain']} ms, attached: "
                         f"{sum(setting['attach'])}")
         options = ["--ttl", f"{setting['ttl']}ms", "--valid-for", f"{setting['valid_for']}ms",
-                   "--drain", f"{setting['drain']}ms"]
+                   "--drain", f"{setting['drain']}ms", "--mode", self.asked.mode]
         for number in range(PODS):
             spec = {"election": "a", "seed": self.asked.seed, "attach": setting["attach"][number],
                     "resource": self.resource.redis.unix_path, "guard": self.resource.guard}
@@ -169,6 +171,7 @@ class Chaos:
     def tell(self):
         found = report.collect(self.story, self.rounds, {
             "store": self.asked.store, "seed": self.asked.seed, "asked_s": self.asked.seconds,
+            "mode": self.asked.mode,
             "lasted_s": (boottime_ns() - self.began) / S, "began_ns": self.began,
             "setting": self.setting, "skipped": self.skipped})
         text = report.as_text(found, self.story)
@@ -192,7 +195,7 @@ def main():
     words = sys.argv[1:]
     asked = arguments(words)
     again = ["--store", asked.store, "--seconds", str(asked.seconds), "--seed", asked.seed,
-             "--out", asked.out]
+             "--out", asked.out, "--mode", asked.mode]
     why = private.enter(again)
     skipped = [] if why is None else [
         f"networks and disks of their own: {why}; partitions by relays, no full disks"]

@@ -24,7 +24,7 @@ PAUSE_S = 0.005    # after each answer
 AGAIN_S = 0.02     # after a failed attempt
 TELL_NS = 200 * MS
 TICK_S = 0.02      # of the writer
-FIRST_S = 0.5      # so long the one that attaches waits for the one that asks from outside
+FIRST_S = 5        # so long the one that attaches waits for the one that asks from outside
 OLD_KEPT = 4       # tokens of earlier grants that it writes late under
 
 

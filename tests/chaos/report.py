@@ -13,8 +13,8 @@ REACH = 2 * S
 WAYS = ("socket", *OF_ATTACHMENT, "http", "page")
 
 
-def command(store, seed, seconds):
-    return f"sh tests/chaos/run.sh --store {store} --seed {seed} --seconds {seconds:g}"
+def command(store, seed, seconds, mode):
+    return f"sh tests/chaos/run.sh --store {store} --seed {seed} --seconds {seconds:g} --mode {mode}"
 
 
 def collect(story, rounds, run):
@@ -102,7 +102,8 @@ def as_text(found, story):
     lines += [f"\nthe harness failed: {text}" for text in found["harness_failures"]]
     lines += [f"\nnothing is proven: {text}" for text in gaps(found)]
     if status(found):
-        lines.append("\nAgain: " + command(found["store"], found["seed"], found["asked_s"]))
+        lines.append("\nAgain: " + command(found["store"], found["seed"], found["asked_s"],
+                                               found["mode"]))
     return "\n".join(lines)
 
 

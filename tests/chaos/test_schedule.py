@@ -90,8 +90,10 @@ def test_the_picture_and_the_text(told):
     text = draw(story, ["pod-a", "pod-b", "pod-c"], 0, 80 * S, "a <heading> & more")
     xml.etree.ElementTree.fromstring(text)
     assert "pod-b leads with 6" in text and "sidecar killed" in text and "two leaders" in text
-    found = {"store": "redis", "seed": "s", "lasted_s": 80, "asked_s": 15, "setting": "",
-             "skipped": ["no root"], "faults_without_effect": 2, "faults_skipped": 4, "faults": 1, "rounds": 1, "faults_by_kind": {"x": 1},
+    found = {"store": "redis", "mode": "efficiency", "seed": "s", "lasted_s": 80,
+             "asked_s": 15, "setting": "",
+             "skipped": ["no root"], "faults_without_effect": 2, "faults_skipped": 4,
+             "faults": 1, "rounds": 1, "faults_by_kind": {"x": 1},
              "answers": 3, "answers_by_way": {"socket": 3}, "leader_answers": 3, "grants": 3,
              "writes_accepted": 0, "writes_refused": 0, "two_masters": 0, "healing_not_judged": 0,
              "healed_within_s": {"median": 1, "most": 9}, "healed_later_than_on_a_quiet_host": 3,
@@ -102,7 +104,7 @@ def test_the_picture_and_the_text(told):
     assert "SKIPPED: no root" in text and "two leaders, 70 s after the start" in text
     assert "3 times later than it takes on a quiet host" in text
     assert "nothing is proven: no write was accepted" in text
-    assert text.endswith("Again: " + command("redis", "s", 15))
+    assert text.endswith("Again: " + command("redis", "s", 15, "efficiency"))
 
 
 GOOD_RUN = {"violations": [], "harness_failures": [], "leader_answers": 1, "writes_accepted": 1,
