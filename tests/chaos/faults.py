@@ -100,10 +100,7 @@ def _(act):
 @kind("sidecar drained", "sidecar")
 def _(act):
     act.pod.sidecar.terminate()
-    status = act.pod.sidecar.wait(60)
-    if status != 0:
-        act.wrong("exit status", f"{act.pod.name} drained and ended with {status}: "
-                                 f"{act.pod.sidecar.log()[-2000:]}")
+    act.pod.ends_well(act.rounds.story)
     act.wait(act.seconds / 2)
     act.pod.start_sidecar()
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 
 from chaos.story import Application
+from kit.clock import boottime_ns
 from kit.clockshim import ClockShim
 from kit.netns import Network, can_make_networks
 from kit.ports import free_port
@@ -71,6 +72,13 @@ class Pod:
         self.app = Application(self.stand.story, self.name, self.life, spec, self.prefix,
                                self.shim.env)
         self.life += 1
+
+    def ends_well(self, story):
+        """After SIGTERM."""
+        status = self.sidecar.wait(60)
+        if status != 0:
+            story.tell("violation", "exit status", boottime_ns(), f"{self.name} drained and ended "
+                       f"with {status}: {self.sidecar.log()[-2000:]}")
 
     def start_sidecar(self):
         self.keep_log()

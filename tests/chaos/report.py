@@ -70,7 +70,7 @@ def status(found):
 
 def as_text(found, story):
     lines = [f"chaos: store {found['store']}, seed {found['seed']}, {found['lasted_s']:.0f} s",
-             f"  {found['setting']}"]
+             *(f"  {text}" for text in found["settings"])]
     lines += [f"  SKIPPED: {text}" for text in found["skipped"]]
     lines.append(f"  {found['faults']} faults in {found['rounds']} rounds; not counted: "
                  f"{found['faults_without_effect']} that found nothing to strike, "

@@ -63,9 +63,6 @@ class Act:
     def resigned(self, since):
         return self.rounds.story.resigned(self.pod.name, since)
 
-    def wrong(self, kind, text):
-        self.rounds.story.tell("violation", kind, boottime_ns(), text)
-
 
 class Rounds:
     def __init__(self, stand, pods, story, store, seed, latency):
@@ -154,7 +151,7 @@ class Rounds:
             leader, now = self.story.leader(at), boottime_ns()
             led = leader and leader[1]
             # What is late by that much may let leases run out, whatever one does.
-            late = self.latency.late(at, now, self.stand.ttl_ms * MS // 10)
+            late = self.latency.late(at, now, self.stand.least_ttl_ms * MS // 10)
             found = healing.judge(at, now, led, bound_ns, late)
             time.sleep(0.01)
         if found is Found.UNJUDGED:

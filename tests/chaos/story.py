@@ -85,6 +85,9 @@ class Story:
     def _fault(self, kind, target, start, end):
         self.faults.append((kind, target, start, end))
 
+    def _setting(self, *_):
+        """What went on with other settings: for who reads the file."""
+
     def _run(self, *_):
         """What was run: for who reads the file."""
 

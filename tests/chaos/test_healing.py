@@ -42,7 +42,8 @@ def test_the_longest_quiet_time():
 
 class Running:
     """A process, a sidecar, a pod, a stand and a host that is late, whatever one asks it."""
-    name, ttl_ms, life, networks, spec = "pod-a", 1000, 0, False, {"attach": False}
+    name, life, networks, spec = "pod-a", 0, False, {"attach": False}
+    ttl_ms = least_ttl_ms = 1000
 
     def __init__(self, late=()):
         self.sidecar = self.app = self.process = self

@@ -91,7 +91,7 @@ def test_the_picture_and_the_text(told):
     xml.etree.ElementTree.fromstring(text)
     assert "pod-b leads with 6" in text and "sidecar killed" in text and "two leaders" in text
     found = {"store": "redis", "mode": "efficiency", "seed": "s", "lasted_s": 80,
-             "asked_s": 15, "setting": "",
+             "asked_s": 15, "settings": ["3 sidecars", "so many"],
              "skipped": ["no root"], "faults_without_effect": 2, "faults_skipped": 4,
              "faults": 1, "rounds": 1, "faults_by_kind": {"x": 1},
              "answers": 3, "answers_by_way": {"socket": 3}, "leader_answers": 3, "grants": 3,
@@ -100,6 +100,7 @@ def test_the_picture_and_the_text(told):
              "host_late_ms": 0, "harness_failures": [],
              "violations": [dataclasses.asdict(v) | {"at_s": 70} for v in story.violations()]}
     text = as_text(found, story)
+    assert "3 sidecars\n  so many\n" in text
     assert "not counted: 2 that found nothing" in text
     assert "SKIPPED: no root" in text and "two leaders, 70 s after the start" in text
     assert "3 times later than it takes on a quiet host" in text
