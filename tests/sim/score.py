@@ -23,9 +23,9 @@ CORE = ROOT / 'sidecar' / 'election'
 FLAGS = ['-std=c11', '-O1', '-D_GNU_SOURCE', '-DGAVEL_MUTANTS', f'-I{ROOT}/sidecar', f'-I{ROOT}',
          f'-I{ROOT}/tests/unit/election']
 ENDS_S = 300  # far longer than any takes without a fault that makes it spin
-VOTES = ['votes', 'votes_faults', 'votes_plan', 'votes_world']
+VOTES = ['votes', 'votes_checks', 'votes_faults', 'votes_plan', 'votes_world']
 UNIT = ROOT / 'tests' / 'unit' / 'election'
-SHARED = ['clocks', 'model_store', 'mutants', 'schedule', 'shrink']
+SHARED = ['clocks', 'legal', 'model_store', 'mutants', 'schedule', 'shrink']
 
 # name, file, what is there, what is there instead
 CHANGES = [

@@ -6,9 +6,10 @@
  *         [--off PARTS] [--without LIST]
  *   votes --seconds S | --hours H
  *
- * Judged: no two candidates answer "leader" while a validity of the other still runs, tokens rise
- * from each grant to the next, and somebody leads when the faults are long over. A schedule that
- * fails is shrunk. Exit: 0 nothing wrong, 1 a violation, 64 usage.
+ * Judged: a leader's lease is what a majority of nodes said yes to, and keeps (P1); tokens rise
+ * from each grant to the next (P2); nobody leads while a validity of another grant still runs (P3),
+ * and no lock is given back while its own does (P4); and somebody leads when the faults are long
+ * over. A schedule that fails is shrunk. Exit: 0 nothing wrong, 1 a violation, 64 usage.
  */
 #include "votes.h"
 
