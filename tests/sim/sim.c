@@ -18,15 +18,14 @@
 #include "beside.h"
 #include "mutants.h"
 #include "shrink.h"
+#include "trap.h"
 #include "world.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define EXIT_USAGE 64
 
@@ -151,19 +150,6 @@ static int usage(void) {
     return EXIT_USAGE;
 }
 
-/* The core ends the process where it would change its state against the table. */
-static void on_trap(int number) {
-    (void)number;
-    char text[] = "VIOLATION in seed 00000000000000000000: the core has ended the process\n";
-    uint64_t seed = options.schedule.seed;
-    for (char *digit = strchr(text, ':') - 1; *digit == '0'; digit--) {
-        *digit = (char)('0' + seed % 10);
-        seed /= 10;
-    }
-    ssize_t written = write(STDOUT_FILENO, text, sizeof text - 1);
-    _exit(written > 0 && options.expect_violation ? 0 : 1);
-}
-
 static double now_s(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -223,8 +209,7 @@ int main(int count, char **words) {
         return usage();
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
-    signal(SIGILL, on_trap);
-    signal(SIGTRAP, on_trap);
+    trap_watch(&options.schedule.seed, &options.expect_violation);
     struct stats stats = {.counts = {0}};
     bool violated = play(&stats);
     if (violated && !options.beside) {

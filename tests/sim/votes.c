@@ -15,6 +15,7 @@
 
 #include "mutants.h"
 #include "shrink.h"
+#include "trap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,8 @@ int main(int count, char **words) {
     if (!read_options(count, words, &options)) {
         return usage();
     }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    trap_watch(&options.schedule.seed, &options.expect);
     uint64_t first = options.schedule.seed;
     uint64_t grants = 0;
     uint64_t failovers = 0;

@@ -73,6 +73,7 @@ struct votes_world {
     const struct schedule *schedule;
     struct rng rng;
     int64_t now_ns;
+    unsigned at_once; /* how many events have come at this moment */
     int64_t end_ns;
     bool forgets;    /* nodes lose what they know; else tokens rise by what is recorded alone */
     bool grows;      /* some have one node more in their list */

@@ -362,6 +362,10 @@ void votes_run(struct votes_world *world, const struct schedule *schedule) {
             check_end(world);
             break;
         }
+        world->at_once = event.at_ns > world->now_ns ? 0 : world->at_once + 1;
+        if (world->at_once > AT_ONCE_MOST) {
+            votes_violation(world, "so much happens at one moment that time does not go on");
+        }
         world->now_ns = event.at_ns;
         handle(world, &event);
     }

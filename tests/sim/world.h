@@ -200,6 +200,7 @@ struct world {
     struct network network;
     struct queue queue;
     int64_t now_ns;
+    unsigned at_once; /* how many messages have come at this moment */
 
     struct host hosts[HOSTS_MOST];
     uint64_t operations;
