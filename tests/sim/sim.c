@@ -5,6 +5,7 @@
  *   sim --seed N [--trace]             one schedule
  *   sim --seeds FROM COUNT             many, until the first violation
  *   sim --seconds S | --hours H        as many as there is time for, from a seed that is printed
+ *       [--least N]                    ... and so many, though it takes longer
  *   sim --beside FROM COUNT            several elections at a time in one process, which must go as
  *                                      each does alone
  *   sim ... --mutant NAME              with a fault planted; --mutants lists them
@@ -33,6 +34,7 @@ struct options {
     struct schedule schedule; /* of the first seed */
     uint64_t count;
     double seconds; /* 0: count decides */
+    uint64_t least; /* schedules, however long they take */
     bool expect_violation;
     bool whole;
     bool beside;
@@ -78,6 +80,10 @@ static bool read_hours(char **words) {
     return read_time(words[0], 3600);
 }
 
+static bool read_least(char **words) {
+    return read_number(words[0], &options.least);
+}
+
 static bool read_mutant(char **words) {
     return mutants_plant(words[0]);
 }
@@ -113,17 +119,12 @@ static const struct {
     int words;
     bool (*read)(char **words);
 } flags[] = {
-    {"--seed", 1, read_seed},
-    {"--seeds", 2, read_seeds},
-    {"--seconds", 1, read_seconds},
-    {"--hours", 1, read_hours},
-    {"--beside", 2, read_beside},
-    {"--mutant", 1, read_mutant},
-    {"--off", 1, read_off},
-    {"--without", 1, read_without},
-    {"--trace", 0, read_trace},
-    {"--whole", 0, read_whole},
-    {"--expect-violation", 0, read_expect},
+    {"--seed", 1, read_seed},       {"--seeds", 2, read_seeds},
+    {"--seconds", 1, read_seconds}, {"--hours", 1, read_hours},
+    {"--least", 1, read_least},     {"--beside", 2, read_beside},
+    {"--mutant", 1, read_mutant},   {"--off", 1, read_off},
+    {"--without", 1, read_without}, {"--trace", 0, read_trace},
+    {"--whole", 0, read_whole},     {"--expect-violation", 0, read_expect},
 };
 
 /* False: not understood. */
@@ -144,7 +145,8 @@ static bool read_options(int count, char **words) {
 
 static int usage(void) {
     fputs("usage: sim (--seed N | --seeds FROM COUNT | --seconds S | --hours H | "
-          "--beside FROM COUNT)\n           [--trace] [--mutant NAME] [--expect-violation] "
+          "--beside FROM COUNT)\n           [--least N] [--trace] [--mutant NAME] "
+          "[--expect-violation] "
           "[--whole] [--off PARTS] [--without LIST]\n       sim --mutants\n",
           stderr);
     return EXIT_USAGE;
@@ -179,6 +181,10 @@ static bool play(struct stats *stats) {
     double start_s = now_s();
     uint64_t first = options.schedule.seed;
     bool violated = false;
+    if (options.seconds > 0) { /* now: nobody knows how it ends */
+        printf("from seed %llu on; again: sim --seeds %llu COUNT\n", (unsigned long long)first,
+               (unsigned long long)first);
+    }
     for (uint64_t i = 0; i < options.count && !violated; i++) {
         options.schedule.seed = first + i;
         if (options.beside) {
@@ -187,7 +193,7 @@ static bool play(struct stats *stats) {
             world_run(&world, &options.schedule, stats);
             violated = world.violation[0] != '\0';
         }
-        if (options.seconds > 0 && now_s() - start_s >= options.seconds) {
+        if (options.seconds > 0 && i + 1 >= options.least && now_s() - start_s >= options.seconds) {
             break;
         }
     }

@@ -4,7 +4,9 @@
  *
  *   votes --seeds FROM COUNT [--mutant NAME] [--expect-violation] [--trace] [--whole]
  *         [--off PARTS] [--without LIST]
- *   votes --seconds S | --hours H
+ *   votes --seconds S | --hours H [--least N]
+ *
+ * --least: so many schedules, though they take longer.
  *
  * Judged: a leader's lease is what a majority of nodes said yes to, and keeps (P1); tokens rise
  * from each grant to the next (P2); nobody leads while a validity of another grant still runs (P3),
@@ -26,6 +28,7 @@ struct options {
     struct schedule schedule;
     uint64_t seeds;
     double seconds; /* 0: the number of seeds decides */
+    uint64_t least; /* schedules, however long they take */
     bool expect;
     bool whole;
 };
@@ -33,9 +36,10 @@ struct options {
 static struct votes_world world;
 
 static int usage(void) {
-    fputs("usage: votes (--seeds FROM COUNT | --seconds S | --hours H) [--mutant NAME]\n"
-          "             [--expect-violation] [--trace] [--whole] [--off PARTS] [--without LIST]\n",
-          stderr);
+    fputs(
+        "usage: votes (--seeds FROM COUNT | --seconds S | --hours H) [--least N] [--mutant NAME]\n"
+        "             [--expect-violation] [--trace] [--whole] [--off PARTS] [--without LIST]\n",
+        stderr);
     return 64;
 }
 
@@ -46,6 +50,10 @@ static bool read_pair(struct options *options, const char *name, const char *wor
         options->schedule.seed = (uint64_t)time(NULL) * 1000000;
         options->seeds = UINT64_MAX;
         return options->seconds > 0;
+    }
+    if (strcmp(name, "--least") == 0) {
+        options->least = strtoull(word, NULL, 10);
+        return true;
     }
     if (strcmp(name, "--seed") == 0) { /* as a shrunk schedule is printed */
         options->schedule.seed = strtoull(word, NULL, 10);
@@ -112,8 +120,12 @@ int main(int count, char **words) {
     uint64_t failovers = 0;
     uint64_t played = 0;
     time_t begun = time(NULL);
-    while (played < options.seeds &&
-           (options.seconds <= 0 || difftime(time(NULL), begun) < options.seconds)) {
+    if (options.seconds > 0) { /* now: nobody knows how it ends */
+        printf("from seed %llu on; again: votes --seeds %llu COUNT\n", (unsigned long long)first,
+               (unsigned long long)first);
+    }
+    while (played < options.seeds && (options.seconds <= 0 || played < options.least ||
+                                      difftime(time(NULL), begun) < options.seconds)) {
         options.schedule.seed = first + played++;
         votes_run(&world, &options.schedule);
         grants += world.grants;
