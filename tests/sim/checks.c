@@ -163,6 +163,7 @@ static void keep_validity(struct world *world, const struct host *host, int64_t 
         }
     }
     if (kept == VALIDITIES_MOST) {
+        world_violation(world, "too many validities at once to be judged");
         return;
     }
     struct validity *validity = &world->validities[world->validity_count++];

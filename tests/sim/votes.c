@@ -91,13 +91,14 @@ static bool read_options(int count, char **words, struct options *options) {
 }
 
 static bool fails(void *context, const struct schedule *schedule) {
-    (void)context;
     votes_run(&world, schedule);
-    return world.violation[0] != '\0';
+    return world.violation[0] != '\0' && shrink_same_kind(world.violation, context);
 }
 
 static void show_shrunk(struct options *options) {
-    unsigned played = shrink(&options->schedule, fails, NULL);
+    char found[sizeof world.violation];
+    memcpy(found, world.violation, sizeof found);
+    unsigned played = shrink(&options->schedule, fails, found);
     printf("shrunk in %u schedules to:\n", played);
     options->schedule.trace = true;
     votes_run(&world, &options->schedule);
