@@ -1,6 +1,7 @@
 """A pod: one sidecar, its application, the clock that both see, and their way to the servers."""
 
 import os
+import signal
 import subprocess
 
 from chaos.story import Application
@@ -77,8 +78,15 @@ class Pod:
         """After SIGTERM."""
         status = self.sidecar.wait(60)
         if status != 0:
-            story.tell("violation", "exit status", boottime_ns(), f"{self.name} drained and ended "
-                       f"with {status}: {self.sidecar.log()[-2000:]}")
+            self.ended_with(status, "exit status", f"{self.name} drained and ended", story)
+
+    def ended_with(self, status, kind, text, story):
+        """Nobody kills itself by SIGKILL: that is no fault of gavel's, and the end of the proof."""
+        text = f"{text} with {status}: {self.sidecar.log()[-2000:]}"
+        if status == -signal.SIGKILL:
+            story.failures.append("killed by somebody else, or for want of memory: " + text)
+        else:
+            story.tell("violation", kind, boottime_ns(), text)
 
     def start_sidecar(self):
         self.keep_log()

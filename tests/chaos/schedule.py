@@ -166,10 +166,9 @@ class Rounds:
     def _all_run(self):
         """Whether everything still runs that has to, the harness too."""
         for pod in self.pods:
-            if pod.sidecar.process.poll() is not None:
-                self.story.tell("violation", "ended", boottime_ns(), f"{pod.name} has ended "
-                                f"with {pod.sidecar.process.poll()}: "
-                                f"{pod.sidecar.log()[-2000:]}")
+            status = pod.sidecar.process.poll()
+            if status is not None:
+                pod.ended_with(status, "ended", f"{pod.name} has ended", self.story)
                 return False
             if pod.app.process.poll() is not None:
                 self.failures.append(f"the application of {pod.name} has ended")

@@ -6,6 +6,7 @@ import pytest
 
 from chaos import schedule
 from chaos.healing import Found, judge, longest_quiet_ns
+from chaos.pods import Pod
 from chaos.schedule import Rounds
 from chaos.story import Application, Story
 from kit.clock import MS, S, boottime_ns
@@ -51,6 +52,9 @@ class Running:
 
     def poll(self):
         return None
+
+    def log(self):
+        return ""
 
     def calm(self):
         pass
@@ -112,6 +116,16 @@ def test_one_that_is_not_heard_any_more_is_no_proof(rounds):
     leads(r.story, 105 * S)
     r.stand.ways = lambda: ("socket", "http")
     assert not r._heal() and "pod-a by http" in r.failures[0] and "socket" not in r.failures[0]
+
+
+@pytest.mark.parametrize("status, kinds, failures", [(1, ["ended"], 0), (-11, ["ended"], 0),
+                                                     (-9, [], 1)])
+def test_an_end_is_held_against_a_sidecar_unless_somebody_killed_it(rounds, status, kinds, failures):
+    r = rounds()
+    r.stand.poll = lambda: status
+    r.stand.ended_with = lambda *a: Pod.ended_with(r.stand, *a)
+    assert not r._heal()
+    assert [v.kind for v in r.story.violations()] == kinds and len(r.failures) == failures
 
 
 class Talker:
