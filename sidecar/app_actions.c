@@ -144,8 +144,9 @@ static void note_reply(struct app_election *election, const struct store_event *
     board_set_problem(&app->board.entries[election->index], event->text);
     uint64_t suppressed = 0;
     if (event->text[0] != '\0' && log_allow(&election->trouble_limit, 1000, &suppressed)) {
-        bool trouble =
-            event->reply.outcome == OUTCOME_UNSURE || event->reply.reason == REASON_FOREIGN_VALUE;
+        enum election_reason reason = event->reply.reason;
+        bool trouble = event->reply.outcome == OUTCOME_UNSURE || reason == REASON_FOREIGN_VALUE ||
+                       reason == REASON_STORE_REFUSED;
         log_event(trouble ? LOG_WARN : LOG_INFO, "store",
                   LOG_TEXT("election", app->config->elections[election->index]),
                   LOG_TEXT("op", op_names[counter]),

@@ -6,7 +6,8 @@
 #          reads bytes (a build by clang); builds the image without a daemon, where it can
 #   unit   builds, and runs the unit tests alone
 #   lint   a second compiler's warnings, clang-tidy and the format, where clang is there
-#   --long adds what takes long
+#   --long adds what takes long: a million schedules, valgrind, more rounds of what repeats; faults
+#          planted in the core, a build with ThreadSanitizer, and how much of the code the tests cover
 #
 # Root or sudo is needed only while something is missing.
 set -eu
@@ -18,7 +19,7 @@ for argument in "$@"; do
     case $argument in
     --long) export GAVEL_LONG=1 ;;
     all | unit | lint) what=$argument ;;
-    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 64 ;;
+    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 64 ;;
     esac
 done
 
@@ -142,6 +143,7 @@ install_all() {
     [ "$what" = lint ] || need_postgres
     [ "$what" = lint ] || need_command spin spin
     [ "$what" != all ] || { need_command clang clang; need_languages; }
+    [ -z "${GAVEL_LONG:-}" ] || need_command valgrind valgrind
     install_quietly || return 1
     if [ "$what" = all ]; then
         need_fuzzer
@@ -221,6 +223,31 @@ tests() {
 }
 rm -f $logs/failed
 stage "tests: unit, simulation, contract, end-to-end" tests
+
+# What only --long does. It is quick by its own means: GAVEL_LONG is for the tests above.
+planted_faults() {
+    tests/sim/score.py >$logs/score.log 2>&1 || { cat $logs/score.log >&2; return 1; }
+    tail -n 1 $logs/score.log
+}
+threads() {
+    env -u GAVEL_LONG ctest --preset tsan >$logs/tsan.log 2>&1 || { cat $logs/tsan.log >&2; return 1; }
+}
+coverage() {
+    env -u GAVEL_LONG tests/coverage.py --all >$logs/coverage.log 2>&1 ||
+        { tail -n 200 $logs/coverage.log >&2; return 1; }
+    tail -n 1 $logs/coverage.log
+}
+# The others run all the same when one has failed.
+also() {
+    (stage "$@") || echo failed >$logs/failed
+}
+if [ -n "${GAVEL_LONG:-}" ]; then
+    also "planted faults" planted_faults
+    also "build (tsan)" build tsan
+    also "ThreadSanitizer" threads
+    also "build (coverage)" build coverage
+    also "coverage" coverage
+fi
 echo
 echo "What was measured (asan, then release):"
 grep -hE '^[a-z]+: RssAnon|taken over after|^(image|pod|systemd): ' build/all/Testing/Temporary/LastTest.log || :

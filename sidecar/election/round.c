@@ -90,9 +90,10 @@ void round_start(struct round *round, const struct round_ask *ask, int64_t now_n
     round->wait_ns = ask->wait_ns;
     round->writes = false;
     round->clash = false;
+    round->one_server = false;
     round->again_ns = 0;
     round->glance_ns = NEVER_NS;
-    round->warnings = 0;
+    round->warnings = now_ns < round->lists_ns ? (uint32_t)WARNING_NODE_LIST_DIFFERS : 0;
     round->longest_ttl_ns = 0;
     round->done = false;
     if (ask->op != OP_ACQUIRE || ask->take) {
@@ -266,7 +267,7 @@ static void take_renewed(struct round *round, size_t index, const struct round_a
 
 /* What a node's answer means for the present operation. */
 static void note_answer(struct round *round, size_t index, const struct store_reply *reply,
-                        enum round_lists lists) {
+                        enum round_lists lists, int64_t now_ns) {
     struct round_node *node = &round->nodes[index];
     struct quorum *grant = round_grant(round);
     node->answered = true;
@@ -277,6 +278,9 @@ static void note_answer(struct round *round, size_t index, const struct store_re
     }
     round->warnings |= reply->warnings;
     round->warnings |= lists != LISTS_SAME ? (uint32_t)WARNING_NODE_LIST_DIFFERS : 0;
+    if (lists == LISTS_RUN_OUT) {
+        round->lists_ns = now_ns + round->wait_ns;
+    }
     round->clash = round->clash || (lists == LISTS_FURTHER_APART && grant != (struct quorum *)0 &&
                                     round->ask.op != OP_RELEASE && !MUTANT(QUORUM_ANY_LIST));
     if (round->writes && grant->nodes[index].held && grant->nodes[index].token < grant->token) {
@@ -306,7 +310,7 @@ void round_answered(struct round *round, size_t index, const struct store_reply 
         take_renewed(round, index, &asked, reply, now_ns);
     }
     if (present && !node->answered) {
-        note_answer(round, index, reply, lists);
+        note_answer(round, index, reply, lists, now_ns);
     }
     round_judge(round, now_ns);
 }

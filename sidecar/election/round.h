@@ -44,8 +44,9 @@ struct round_request {
 };
 
 /* What a node says beside its reply: how far the list of nodes in its record is from ours, if a
- * lease or an unexpired record stands under that list. */
-enum round_lists { LISTS_SAME, LISTS_ONE_APART, LISTS_FURTHER_APART };
+ * lease or an unexpired record stands under that list. One that has run out is a warning all the
+ * same, for W: its leader may hold other nodes. */
+enum round_lists { LISTS_SAME, LISTS_ONE_APART, LISTS_FURTHER_APART, LISTS_RUN_OUT };
 
 /* Something that a node has to give back. */
 struct round_return {
@@ -83,8 +84,10 @@ struct round {
     int64_t again_ns;  /* when those that refused are asked once more; 0: they are not */
     int64_t wait_ns;   /* W, as far as is known by now */
     int64_t longest_ttl_ns;
+    int64_t lists_ns;  /* until then another list is warned of; the grant has written over it */
     bool writes;       /* the second part: the token is written back */
     bool clash;        /* a lease stands under a list that is too different */
+    bool one_server;   /* a majority of nodes gave the lock, which are too few servers */
     unsigned failures; /* acquires in a row without success, for jitter */
     uint32_t warnings;
 

@@ -37,12 +37,24 @@ static void finish(struct round *round) {
     round->done = true;
 }
 
+/* Enough nodes gave the lock, but they are names of too few servers: nobody else is in the way. */
+static bool is_one_server(const struct round *round, const struct quorum *grant) {
+    const struct quorum_rule any = {.counting = false};
+    size_t held = 0;
+    for (size_t i = 0; i < round->config.node_count; i++) {
+        held += grant->nodes[i].held ? 1 : 0;
+    }
+    size_t majority = quorum_majority(grant);
+    return held >= majority && quorum_votes(grant, &any) < majority;
+}
+
 /* A failed acquire leaves nothing behind: every node that gave the lock, or that may have. The mark
  * is for a nonce that is never used again: a release may come late. */
 static void fail_acquire(struct round *round, int64_t now_ns, bool refused) {
     struct quorum *grant = round_grant(round);
     /* Half of an even number is no majority, but its no is enough. */
     bool no = refused || quorum_is_over(grant) || round_said(round) >= quorum_majority(grant);
+    round->one_server = is_one_server(round, grant);
     for (size_t i = 0; i < round->config.node_count; i++) {
         struct quorum_node *node = &grant->nodes[i];
         if (node->held || node->maybe) {
@@ -55,7 +67,8 @@ static void fail_acquire(struct round *round, int64_t now_ns, bool refused) {
     round->failures++;
     if (no) {
         end_nonce(round, grant->nonce);
-        round_say_no(round, now_ns, round->clash ? REASON_STORE_REFUSED : REASON_HELD_BY_OTHER);
+        bool ours = round->clash || round->one_server;
+        round_say_no(round, now_ns, ours ? REASON_STORE_REFUSED : REASON_HELD_BY_OTHER);
     } else {
         round_say_unsure(round);
     }

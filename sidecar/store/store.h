@@ -96,9 +96,10 @@ struct store_event {
     size_t election; /* index into the names given at open */
     struct store_reply reply;
     bool clean;
-    unsigned
-        lists_apart; /* of a Redlock node: how many nodes its record's list differs by; 2: more */
-    char text[160];  /* UNSURE, or a strange NO: what happened, for people. Never a secret */
+    /* Of a Redlock node: how many nodes its record's list differs by; 2: more; 3: any number, and
+     * it has run out. */
+    unsigned lists_apart;
+    char text[160]; /* UNSURE, or a strange NO: what happened, for people. Never a secret */
 };
 
 struct store_request {

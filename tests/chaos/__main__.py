@@ -1,4 +1,5 @@
-"""python -m chaos --store STORE [--seconds N | --hours H] [--seed S] [--out DIR]; see run.sh"""
+"""python -m chaos --store STORE [--seconds N | --hours H] [--seed S] [--out DIR]
+[--mode MODE]; see run.sh"""
 
 import argparse
 import os
@@ -8,10 +9,12 @@ import signal
 import sys
 import tempfile
 import threading
+import traceback
 
 from chaos import private, report
 from chaos.pods import Pod
 from chaos.schedule import Rounds
+from chaos.settings import PODS, draw
 from chaos.stands import STANDS
 from chaos.story import Story
 from clients.fences import read_guard
@@ -22,7 +25,7 @@ from kit.resp import Resp
 
 ROUND_S = 6
 LOOK_S = 30  # so often the history is judged while it grows
-PODS = 3
+LEAST_ROUNDS = 2
 
 
 def arguments(words):
@@ -32,7 +35,9 @@ def arguments(words):
     length.add_argument("--seconds", type=float, default=60.0)
     length.add_argument("--hours", type=float)
     parser.add_argument("--seed", default=None)
+    parser.add_argument("--renew", type=float, default=300.0, metavar="SECONDS")
     parser.add_argument("--out", default=None)
+    parser.add_argument("--mode", choices=("correctness", "efficiency"), default="correctness")
     asked = parser.parse_args(words)
     if asked.hours:
         asked.seconds = asked.hours * 3600
@@ -84,33 +89,41 @@ class Chaos:
         self.latency = Latency(noted_ns=50 * MS)
         self.closing = [self.latency]
         self.pods = []
+        self.settings = []
         self.failed = False
 
     def prepare(self):
-        rng = random.Random(f"{self.asked.seed}/setting")
-        setting = {"ttl": rng.choice(self.ttls()),
-                   "valid_for": rng.choice((200, 2000, 2000)),
-                   "drain": rng.choice((1000, 3000)),
-                   "attach": [rng.random() < 0.6 for _ in range(PODS)]}
         self.resource = self._add(Resource(self.folder + "/fence", self.story))
         self.stand = self._add(STANDS[self.asked.store](self.folder, self.story, self.asked.out))
-        self.stand.ttl_ms = setting["ttl"]
-        self.setting = (f"{PODS} sidecars, ttl {setting['ttl']} ms, valid-for "
-                        f"{setting['valid_for']} ms, drain {setting['drain']} ms, attached: "
-                        f"{sum(setting['attach'])}")
-        options = ["--ttl", f"{setting['ttl']}ms", "--valid-for", f"{setting['valid_for']}ms",
-                   "--drain", f"{setting['drain']}ms"]
+        setting = self._draw()
         for number in range(PODS):
-            spec = {"election": "a", "seed": self.asked.seed, "attach": setting["attach"][number],
+            spec = {"election": "a", "seed": self.asked.seed, "attach": setting.attached[number],
                     "resource": self.resource.redis.unix_path, "guard": self.resource.guard}
-            self.pods.append(self._add(Pod(self.stand, number, options, spec)))
+            self.pods.append(self._add(Pod(self.stand, number, setting.options(number), spec)))
         self.rounds = Rounds(self.stand, self.pods, self.story, self.asked.store, self.asked.seed,
                              self.latency)
 
-    def ttls(self):
-        """A round of many servers takes its time where they all are on one host."""
-        return (1000, 1000, 1500, 2000) if self.asked.store in ("redlock", "postgres") \
-            else (600, 1000, 1000, 1500)
+    def _draw(self):
+        last = self.settings[-1] if self.settings else None
+        setting = draw(self.asked.seed, len(self.settings), self.asked.store, self.asked.mode, last)
+        self.settings.append(setting)
+        self.stand.ttl_ms, self.stand.least_ttl_ms = setting.wait_ms, min(setting.ttls_ms)
+        return setting
+
+    def _renew(self):
+        """All end, and start with the next setting."""
+        for pod in self.pods:
+            pod.app.kill()
+            pod.sidecar.terminate()
+        for pod in self.pods:
+            pod.ends_well(self.story)
+        setting = self._draw()
+        self.story.tell("setting", boottime_ns(), str(setting))
+        for number, pod in enumerate(self.pods):
+            pod.sidecar.options = setting.options(number)
+            pod.spec["attach"] = setting.attached[number]
+            pod.start_sidecar()
+            pod.start_app()
 
     def _add(self, thing):
         self.closing.append(thing)
@@ -119,6 +132,12 @@ class Chaos:
     def _watch(self):
         """Beside the rounds: takes what was written, looks for two masters, and now and then for
         violations."""
+        try:
+            self._look_on()
+        except Exception:
+            self.story.failures.append(f"who looks on has ended: {traceback.format_exc()}")
+
+    def _look_on(self):
         look_at = boottime_ns() + LOOK_S * S
         while not self.over.wait(0.05):
             self.resource.take()
@@ -138,17 +157,23 @@ class Chaos:
         self.prepare()
         self.rounds.wait_first()
         self.began = boottime_ns()
-        self.story.tell("run", self.asked.store, self.asked.seed, self.setting)
+        self.story.tell("run", self.asked.store, self.asked.seed, str(self.settings[0]))
         self.over = threading.Event()
         watcher = threading.Thread(target=self._watch, daemon=True)
         watcher.start()
         end = self.began + int(self.asked.seconds * S)
+        renew_at = self.began + int(self.asked.renew * S)
         number = 0
-        while boottime_ns() < end and not self.rounds.stopping.is_set():
+        # A host that is too late for one round may do for another one.
+        while (boottime_ns() < end or (number < LEAST_ROUNDS and not self.rounds.healed_s)) \
+                and not self.rounds.stopping.is_set():
             length = min(ROUND_S, max(2, (end - boottime_ns()) / S - 1))
             if not self.rounds.run_round(number, length):
                 break
             number += 1
+            if renew_at < boottime_ns() < end:
+                self._renew()
+                renew_at = boottime_ns() + int(self.asked.renew * S)
         for pod in self.pods:
             pod.app.kill()
         self.over.set()
@@ -159,14 +184,14 @@ class Chaos:
     def tell(self):
         found = report.collect(self.story, self.rounds, {
             "store": self.asked.store, "seed": self.asked.seed, "asked_s": self.asked.seconds,
+            "mode": self.asked.mode,
             "lasted_s": (boottime_ns() - self.began) / S, "began_ns": self.began,
-            "setting": self.setting, "skipped": self.skipped})
+            "settings": [str(s) for s in self.settings], "skipped": self.skipped})
         text = report.as_text(found, self.story)
         report.write(self.asked.out, found, text, self.story, [p.name for p in self.pods])
         print(text)
         print(f"report.txt, report.json, timeline.svg and history.jsonl are in {self.asked.out}")
-        nothing = not found["leader_answers"] or not found["writes_accepted"]
-        return 1 if found["violations"] else 2 if found["harness_failures"] or nothing else 0
+        return report.status(found)
 
     def close(self):
         for thing in reversed(self.closing):
@@ -183,7 +208,7 @@ def main():
     words = sys.argv[1:]
     asked = arguments(words)
     again = ["--store", asked.store, "--seconds", str(asked.seconds), "--seed", asked.seed,
-             "--out", asked.out]
+             "--out", asked.out, "--mode", asked.mode, "--renew", str(asked.renew)]
     why = private.enter(again)
     skipped = [] if why is None else [
         f"networks and disks of their own: {why}; partitions by relays, no full disks"]
@@ -191,6 +216,9 @@ def main():
     chaos = Chaos(asked, skipped)
     try:
         status = chaos.run()
+    except Exception:
+        traceback.print_exc()
+        status = 2
     finally:
         chaos.close()
     sys.exit(status or (1 if chaos.failed else 0))

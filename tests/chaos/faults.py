@@ -1,5 +1,6 @@
 """The kinds of faults: what each does, to whom, and what it needs. Each one ends what it began, so
-that after the last one all is well again. At most what the promises cover is done:
+that after the last one all is well again. One that found nothing to strike says so (`act.void()`)
+and is not counted. At most what the promises cover is done:
 
 - a server's clock steps, or a server forgets, in one round: never both, since tokens are promised
   to rise while the store keeps the record or its clock is not behind it
@@ -46,8 +47,16 @@ def of_store(store, root):
     return [k for k in KINDS.values() if store in k.stores and (root or store not in k.root)]
 
 
+@contextlib.contextmanager
+def _void_if(act, *errors):
+    try:
+        yield
+    except errors:
+        act.void()
+
+
 def _stopped(act, process):
-    with contextlib.suppress(ProcessLookupError):
+    with _void_if(act, ProcessLookupError):
         process.send_signal(signal.SIGSTOP)
     try:
         act.wait(act.seconds)
@@ -91,18 +100,18 @@ def _(act):
 @kind("sidecar drained", "sidecar")
 def _(act):
     act.pod.sidecar.terminate()
-    status = act.pod.sidecar.wait(60)
-    if status != 0:
-        act.wrong("exit status", f"{act.pod.name} drained and ended with {status}: "
-                                 f"{act.pod.sidecar.log()[-2000:]}")
+    act.pod.ends_well(act.rounds.story)
     act.wait(act.seconds / 2)
     act.pod.start_sidecar()
 
 
 @kind("leadership resigned", "sidecar")
 def _(act):
-    with contextlib.suppress(OSError):
-        act.pod.sidecar.ask("resign", timeout=5)
+    with _void_if(act, OSError), act.pod.sidecar.connection(timeout=5) as s:
+        s.sendall(b"resign\n")
+        with contextlib.suppress(TimeoutError):  # it waits for its readers
+            if s.recv(512) != b"ok\n":
+                act.void()
 
 
 @kind("wall clock steps", "clock")
@@ -136,7 +145,13 @@ def _(act):
 
 @kind("application resigns", "application", weight=0.5)
 def _(act):
+    since = boottime_ns()
     act.pod.app.order("resign")
+    while not act.resigned(since):
+        if boottime_ns() > since + 2 * S or act.over():
+            act.void()  # it is not attached
+            return
+        act.wait(0.02)
 
 
 # The way to the servers.
@@ -154,7 +169,7 @@ def _cut(act, ways, directions):
             network.mend(ways)
         else:
             for relay in act.pod.relays.values():
-                relay.thaw()
+                relay.freeze(())
 
 
 @kind("cut off", "link", FAR, root=("sentinel",), weight=2)
@@ -202,22 +217,21 @@ def _(act):
 def _(act):
     """What is connected hears nothing any more; who connects anew is served."""
     relays = _some_relays(act)
-    for relay in relays:
-        relay.freeze_connections()
+    if not sum([relay.freeze_connections() for relay in relays]):
+        act.void()
     act.wait(act.seconds)
     for relay in relays:
-        relay.thaw()
+        relay.thaw_connections()
 
 
 @kind("refused", "relay", RELAYED)
 def _(act):
-    relays = [(r, r.backend_port) for r in _some_relays(act)]
-    for relay, _ in relays:
-        relay.sever()
+    relays = _some_relays(act)
+    for relay in relays:
+        relay.refuse()
     act.wait(act.seconds)
-    for relay, port in relays:
-        if relay.backend_port == 1:  # a failover may have named another one meanwhile
-            relay.switch(port)
+    for relay in relays:
+        relay.welcome()
 
 
 # Servers: Redis.
@@ -250,21 +264,24 @@ def _(act):
 
 @kind("all keys gone", "server", ("redis", "redlock"), world="amnesia")
 def _(act):
-    with contextlib.suppress(RespError):
+    with _void_if(act, RespError, OSError):
         act.server.cli("FLUSHALL")
 
 
 @kind("lease gone", "server", ("redis", "redlock", "sentinel"))
 def _(act):
-    with contextlib.suppress(RespError, OSError):
-        act.server.cli("DEL", act.server.lease_key("a"))
+    server = act.stand.writable(act.server)
+    with _void_if(act, RespError, OSError):
+        if server.cli("DEL", server.lease_key("a")) != 1:
+            act.void()
 
 
 @kind("connections killed", "server", ("redis", "redlock", "sentinel"))
 def _(act):
-    with contextlib.suppress(RespError, OSError):
-        act.server.cli("CLIENT", "KILL", "TYPE", "normal")
-        act.server.cli("CLIENT", "KILL", "TYPE", "pubsub")
+    server = act.stand.writable(act.server)
+    with _void_if(act, RespError, OSError):
+        if not sum(server.cli("CLIENT", "KILL", "TYPE", t) for t in ("normal", "pubsub")):
+            act.void()
 
 
 @kind("server's clock steps", "server", ("redis", "redlock"), world="clock", weight=2)
@@ -282,7 +299,7 @@ def _(act):
 def _(act):
     path = act.stand.disk + "/filler"
     try:
-        with contextlib.suppress(OSError), open(path, "wb", buffering=0) as f:
+        with _void_if(act, OSError), open(path, "wb", buffering=0) as f:
             for size in (1 << 16, 1 << 9, 1):
                 with contextlib.suppress(OSError):
                     while f.write(bytes(size)) > 0:
@@ -294,7 +311,7 @@ def _(act):
 
 @kind("lock file gone", "disk", ("local",))
 def _(act):
-    with contextlib.suppress(FileNotFoundError):
+    with _void_if(act, FileNotFoundError):
         act.stand.lose_lock_file()
 
 
@@ -343,17 +360,25 @@ def _(act):
     server.start()
 
 
+def _holder(act):
+    """The process that holds the lock, if one does."""
+    found = act.stand.primary.locks()[:1]
+    if not found:
+        act.void()
+    return found
+
+
 @kind("backend killed", "server", ("postgres",))
 def _(act):
     """As a whole: the server ends all its sessions then, and recovers."""
-    for pid in act.stand.primary.locks()[:1]:
+    for pid in _holder(act):
         os.kill(pid, signal.SIGKILL)
     act.stand.wait_recovered()
 
 
 @kind("session ended", "server", ("postgres",))
 def _(act):
-    for pid in act.stand.primary.locks()[:1]:
+    for pid in _holder(act):
         act.stand.primary.end_backend(pid)
 
 

@@ -15,13 +15,16 @@ import dataclasses
 
 S = 1_000_000_000
 TOLD = 20  # of each kind of violation; the first ones tell all
+# Asked by the process that is attached, on a connection made after that. What is told there ends
+# with the attachment's `done`, its `resign` and its end; what is told elsewhere runs its full time.
+OF_ATTACHMENT = ("attached", "socket, attached")
 
 
 @dataclasses.dataclass(slots=True)
 class Run:
     replica: str
     life: int           # of the application: which of those that ran beside that replica, in turn
-    way: str            # by which it asked: socket, http, page
+    way: str            # by which it asked: socket, attached, http, page
     said: str           # leader, or another state; "none": no answer
     token: int
     first_send: int
@@ -79,7 +82,8 @@ class Judge:
         self.writes = []
         self.excuses = []     # (start, end): there were two masters
         self.healings = []    # (when all was well again, when one led or None, by when one had to)
-        self._ended = {}      # (replica, life) -> moments at which it had stopped to trust answers
+        self._ended = {}      # (replica, life) -> moments at which the attached one had stopped
+        self._started = {}    # replica -> moments at which its sidecar began anew, the old one dead
         self._direct = []     # violations that need nobody else
         self._highest = 0     # accepted, in the order of the resource
         self._writers = {}    # token -> replica
@@ -87,9 +91,13 @@ class Judge:
 
     # Taking down.
     def stopped(self, replica, life, at):
-        """That application trusts nothing any more that it asked for up to that moment: it said
-        `done`, or it was killed."""
+        """That application had stopped to work under what it was told as the attached one: it said
+        `done` or `resign`, or it was killed. What others were told, by HTTP and on the page too,
+        holds all the same."""
         self._ended.setdefault((replica, life), []).append(at)
+
+    def started(self, replica, at):
+        self._started.setdefault(replica, []).append(at)
 
     def contradiction(self, replica, at, text):
         self.direct("contradiction", at, f"{replica}: {text}")
@@ -122,7 +130,7 @@ class Judge:
         """All violations, in the order of time."""
         found = list(self._direct)
         leaders = [r for r in self.runs if r.said == "leader"]
-        for check in (self._late, self._overlaps, self._shared, self._fell):
+        for check in (self._late, self._overlaps, self._shared, self._shared_by_lives, self._fell):
             found += check(leaders)
         for check in (self._stale, self._refused, self._healing):
             found += check()
@@ -147,7 +155,7 @@ class Judge:
     def _claims(self, leaders):
         for r in leaders:
             end = min([r.deadline] + [at for at in self._ended.get((r.replica, r.life), ())
-                                      if r.last_send <= at])
+                                      if r.way in OF_ATTACHMENT and r.last_send <= at])
             # What came after the deadline was composed in it: a moment before its end.
             begin = min(r.begin, end - 1)
             if r.first_send < end:
@@ -180,6 +188,22 @@ class Judge:
             if other.replica != r.replica:
                 found.append(Violation("shared token", r.begin, f"{r.token} came from "
                                        f"{other.replica} and {r.replica}"))
+        return found[:TOLD]
+
+    def _shared_by_lives(self, leaders):
+        """One token, two lives of one sidecar. A page of the dead one can be read after its end, so
+        that only what a process answered says that it was the later one."""
+        first, last, found = {}, {}, []
+        for r in leaders:
+            key = r.replica, r.token
+            first[key] = min(first.get(key, r.first_receive), r.first_receive)
+            if r.way != "page":
+                last[key] = max(last.get(key, r.last_send), r.last_send)
+        for (replica, token), end in last.items():
+            found += [Violation("shared token", at, f"{token} came from {replica} before and after "
+                                "its sidecar had ended and started anew")
+                      for at in self._started.get(replica, ())
+                      if first[replica, token] < at < end]
         return found[:TOLD]
 
     def _fell(self, leaders):
@@ -260,5 +284,8 @@ class Judge:
                               f"{what} ({w.count})"))
         for (replica, life), moments in self._ended.items():
             lines += [(m, f"{(m - at) / 1e6:+.3f} ms  the application {life} of {replica} stops")
+                      for m in moments if abs(m - at) < reach]
+        for replica, moments in self._started.items():
+            lines += [(m, f"{(m - at) / 1e6:+.3f} ms  the sidecar of {replica} starts anew")
                       for m in moments if abs(m - at) < reach]
         return lines

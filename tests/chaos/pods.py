@@ -1,9 +1,11 @@
 """A pod: one sidecar, its application, the clock that both see, and their way to the servers."""
 
 import os
+import signal
 import subprocess
 
 from chaos.story import Application
+from kit.clock import boottime_ns
 from kit.clockshim import ClockShim
 from kit.netns import Network, can_make_networks
 from kit.ports import free_port
@@ -60,6 +62,10 @@ class Pod:
         self.relays[name] = relay
         return relay
 
+    def ways(self):
+        """How its application gets answers when all is well."""
+        return ("socket", "http", "page", *(("attached",) if self.spec["attach"] else ()))
+
     def start_app(self):
         spec = {**self.spec, "replica": self.name, "socket": self.sidecar.socket_path,
                 "http": self.http, "page": self.sidecar.page_path(),
@@ -68,9 +74,24 @@ class Pod:
                                self.shim.env)
         self.life += 1
 
+    def ends_well(self, story):
+        """After SIGTERM."""
+        status = self.sidecar.wait(60)
+        if status != 0:
+            self.ended_with(status, "exit status", f"{self.name} drained and ended", story)
+
+    def ended_with(self, status, kind, text, story):
+        """Nobody kills itself by SIGKILL: that is no fault of gavel's, and the end of the proof."""
+        text = f"{text} with {status}: {self.sidecar.log()[-2000:]}"
+        if status == -signal.SIGKILL:
+            story.failures.append("killed by somebody else, or for want of memory: " + text)
+        else:
+            story.tell("violation", kind, boottime_ns(), text)
+
     def start_sidecar(self):
         self.keep_log()
         self.sidecar.start()
+        self.stand.story.tell("started", self.name, self.sidecar.started_ns)
 
     def keep_log(self):
         """What the sidecar has said so far, beside the report."""

@@ -5,14 +5,16 @@ import json
 import os
 import statistics
 
+from chaos.judge import OF_ATTACHMENT
 from chaos.timeline import draw
 from kit.clock import S
 
 REACH = 2 * S
+WAYS = ("socket", *OF_ATTACHMENT, "http", "page")
 
 
-def command(store, seed, seconds):
-    return f"sh tests/chaos/run.sh --store {store} --seed {seed} --seconds {seconds:g}"
+def command(store, seed, seconds, mode):
+    return f"sh tests/chaos/run.sh --store {store} --seed {seed} --seconds {seconds:g} --mode {mode}"
 
 
 def collect(story, rounds, run):
@@ -26,8 +28,9 @@ def collect(story, rounds, run):
         "faults": sum(faults.values()),
         "faults_by_kind": dict(sorted(faults.items())),
         "faults_skipped": rounds.skipped,
+        "faults_without_effect": rounds.void,
         "answers": numbers["answers"],
-        "answers_by_way": {w: numbers["answers by " + w] for w in ("socket", "http", "page")},
+        "answers_by_way": {w: numbers["answers by " + w] for w in WAYS},
         "leader_answers": numbers["leader answers"],
         "grants": numbers["grants"],
         "writes_accepted": numbers["writes accepted"],
@@ -46,11 +49,32 @@ def collect(story, rounds, run):
     }
 
 
+def gaps(found):
+    """Why it proves nothing, if it does not."""
+    rounds, unjudged = found["rounds"], found["healing_not_judged"]
+    told = {"leader_answers": "nobody was told that it leads",
+            "writes_accepted": "no write was accepted", "faults": "there was no fault",
+            "rounds": "after no round it was judged whether one leads again"}
+    missing = [text for key, text in told.items() if not found[key]]
+    if unjudged > max(1, rounds // 4):
+        missing.append(f"after {unjudged} of {unjudged + rounds} rounds the host was too late to "
+                       "judge whether one leads again")
+    return missing
+
+
+def status(found):
+    if found["violations"]:
+        return 1
+    return 2 if found["harness_failures"] or gaps(found) else 0
+
+
 def as_text(found, story):
     lines = [f"chaos: store {found['store']}, seed {found['seed']}, {found['lasted_s']:.0f} s",
-             f"  {found['setting']}"]
+             *(f"  {text}" for text in found["settings"])]
     lines += [f"  SKIPPED: {text}" for text in found["skipped"]]
-    lines.append(f"  {found['faults']} faults in {found['rounds']} rounds:")
+    lines.append(f"  {found['faults']} faults in {found['rounds']} rounds; not counted: "
+                 f"{found['faults_without_effect']} that found nothing to strike, "
+                 f"{found['faults_skipped']} whose target was being struck already:")
     lines += [f"    {count:6} {kind}" for kind, count in found["faults_by_kind"].items()]
     by_way = ", ".join(f"{way} {count:,}" for way, count in found["answers_by_way"].items())
     lines += [
@@ -61,7 +85,9 @@ def as_text(found, story):
     if found["healed_within_s"]:
         lines.append("  after the faults of a round one led within "
                      f"{found['healed_within_s']['median']} s (median), "
-                     f"{found['healed_within_s']['most']} s (most)")
+                     f"{found['healed_within_s']['most']} s (most); "
+                     f"{found['healed_later_than_on_a_quiet_host']} times later than it takes on a "
+                     "quiet host")
     if found["healing_not_judged"]:
         lines.append(f"  {found['healing_not_judged']} times nobody led for long after a round, on a "
                      "host too late for the leases: not judged")
@@ -74,8 +100,10 @@ def as_text(found, story):
         lines.append(f"\n{told['kind']}, {told['at_s']} s after the start: {told['text']}")
         lines += ["    " + text for text in story.around(violation.at, REACH)]
     lines += [f"\nthe harness failed: {text}" for text in found["harness_failures"]]
-    if found["violations"] or found["harness_failures"]:
-        lines.append("\nAgain: " + command(found["store"], found["seed"], found["asked_s"]))
+    lines += [f"\nnothing is proven: {text}" for text in gaps(found)]
+    if status(found):
+        lines.append("\nAgain: " + command(found["store"], found["seed"], found["asked_s"],
+                                               found["mode"]))
     return "\n".join(lines)
 
 

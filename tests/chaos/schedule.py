@@ -6,11 +6,14 @@ import threading
 import time
 import traceback
 
+from chaos import healing
 from chaos.faults import of_store
+from chaos.healing import Found
 from kit.clock import MS, S, boottime_ns, wait_until
 
 OF_STORES = ("server", "disk", "sentinel")
-LATE_S = 30  # so much longer than it should take at most may pass until one leads again
+OF_WAYS = ("link", "relay")
+HEARD_S = 60  # by then each application has an answer in each way, when all is well
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Act:
         self.stand, self.rounds = rounds.stand, rounds
         self.pod, self.server = pod, server
         self.seconds = planned.seconds
+        self.struck = True
         self.rng = random.Random(planned.seed)
 
     def wait(self, seconds):
@@ -52,8 +56,12 @@ class Act:
     def over(self):
         return self.rounds.stopping.is_set()
 
-    def wrong(self, kind, text):
-        self.rounds.story.tell("violation", kind, boottime_ns(), text)
+    def void(self):
+        """There was nothing to strike: it is not counted."""
+        self.struck = False
+
+    def resigned(self, since):
+        return self.rounds.story.resigned(self.pod.name, since)
 
 
 class Rounds:
@@ -61,10 +69,11 @@ class Rounds:
         self.stand, self.pods, self.story = stand, pods, story
         self.store, self.seed, self.latency = store, seed, latency
         self.stopping = threading.Event()
-        self.failures = []      # of the harness
+        self.failures = story.failures
         self.healed_s = []
-        self.unjudged = 0       # rounds after which nobody led, on a host that was too late
+        self.unjudged = 0       # rounds after which nobody led in time, on a host that was too late
         self.skipped = 0        # whom they would have struck was being struck already
+        self.void = 0           # there was nothing to strike
         self._busy = set()
         self._lock = threading.Lock()
         self._behind_until = 0  # a server's clock is not behind its tokens any more
@@ -89,14 +98,16 @@ class Rounds:
             self._behind_until = boottime_ns() + 4 * S
         return not self.failures and self._heal()
 
+    def _whom(self, p, pod, number):
+        if p.kind.on in OF_STORES:
+            return f"{p.kind.on} {number}" if self.stand.independent else p.kind.on
+        return "all pods" if p.kind.on in OF_WAYS and self.stand.one_way else pod.name
+
     def _strike(self, p):
         pod = self._choose(p)
         count = len(self.stand.targets())
         number = random.Random(p.seed + "/server").randrange(count) if count else 0
-        if p.kind.on not in OF_STORES:
-            whom = pod.name
-        else:
-            whom = f"{p.kind.on} {number}" if self.stand.independent else p.kind.on
+        whom = self._whom(p, pod, number)
         key = p.kind.on, whom
         with self._lock:
             if key in self._busy:
@@ -104,14 +115,17 @@ class Rounds:
                 return
             self._busy.add(key)
         start = boottime_ns()
+        act = Act(self, p, pod, self.stand.targets()[number] if count else None)
         try:
-            p.kind.act(Act(self, p, pod, self.stand.targets()[number] if count else None))
+            p.kind.act(act)
         except BaseException:
             self.failures.append(f"{p.kind.name}: {traceback.format_exc()}")
         finally:
             with self._lock:
                 self._busy.discard(key)
-            self.story.tell("fault", p.kind.name, whom, start, boottime_ns())
+                self.void += not act.struck
+            if act.struck:
+                self.story.tell("fault", p.kind.name, whom, start, boottime_ns())
 
     def _choose(self, p):
         if p.pod >= 0:
@@ -129,40 +143,50 @@ class Rounds:
     def _heal(self):
         self.stand.calm()
         at = boottime_ns()
-        until = at + int((self.bound_s() + LATE_S) * S)
-        patience = until + 3 * LATE_S * S  # of a host that is late
-        led = None
-        while led is None and not self.stopping.is_set():
-            for pod in self.pods:
-                if pod.sidecar.process.poll() is not None:
-                    self.story.tell("violation", "ended", boottime_ns(), f"{pod.name} has ended "
-                                    f"with {pod.sidecar.process.poll()}: "
-                                    f"{pod.sidecar.log()[-2000:]}")
-                    return False
-                if pod.app.process.poll() is not None:
-                    self.failures.append(f"the application of {pod.name} has ended")
-                    return False
-            found = self.story.leader(at)
-            led = found and found[1]
-            now = boottime_ns()
-            if led is None and now > until and (now > patience or not self._is_late(at, now)):
-                break
+        bound_ns = int(self.bound_s() * S)
+        found = Found.WAITS
+        while found is Found.WAITS:
+            if not self._all_run():
+                return False
+            leader, now = self.story.leader(at), boottime_ns()
+            led = leader and leader[1]
+            # What is late by that much may let leases run out, whatever one does.
+            late = self.latency.late(at, now, self.stand.least_ttl_ms * MS // 10)
+            found = healing.judge(at, now, led, bound_ns, late)
             time.sleep(0.01)
-        if led is None and self.stopping.is_set():
-            return False
-        now = boottime_ns()
-        if led is None and self._is_late(at, now):
+        if found is Found.UNJUDGED:
             self.unjudged += 1
-            return True
-        self.story.tell("healed", at, led, until if led is None else max(until, led))
+            self.story.tell("unjudged", at, led)
+            return self._all_heard(at)
+        self.story.tell("healed", at, led, healing.until_ns(at, bound_ns))
         if led:
             self.healed_s.append((led - at) / S)
-        return led is not None
+        return found is Found.LED and self._all_heard(at)
 
-    def _is_late(self, start, end):
-        """Whether the host had no time for us, so that leases may run out whatever one does: then
-        it is told, and no more."""
-        return self.latency.worst_ns(start, end) > self.stand.ttl_ms * MS / 10
+    def _all_run(self):
+        """Whether everything still runs that has to, the harness too."""
+        for pod in self.pods:
+            status = pod.sidecar.process.poll()
+            if status is not None:
+                pod.ended_with(status, "ended", f"{pod.name} has ended", self.story)
+                return False
+            if pod.app.process.poll() is not None:
+                self.failures.append(f"the application of {pod.name} has ended")
+        return not self.failures and not self.stopping.is_set()
+
+    def _all_heard(self, since):
+        """Each application goes on in each way: else nothing would be held against what is not
+        heard."""
+        end = boottime_ns() + HEARD_S * S
+        while self._all_run():
+            silent = [f"{pod.name} by {way}" for pod in self.pods for way in pod.ways()
+                      if not self.story.heard(pod.name, pod.app.life, way, since)]
+            if not silent:
+                return True
+            if boottime_ns() > end:
+                self.failures.append(f"for {HEARD_S} s no answer came to {', '.join(silent)}")
+            time.sleep(0.02)
+        return False
 
     def wait_first(self):
         wait_until(lambda: self.story.leader(), 60, "one leads before any fault")

@@ -18,8 +18,10 @@ from kit.sentinel import Watched
 
 class Stand:
     """What all stores have."""
-    ttl_ms = 1000
+    ttl_ms = 1000        # the longest that counts
+    least_ttl_ms = 1000
     independent = False
+    one_way = False  # all pods have the same way to the servers
 
     def __init__(self, folder, story, out):
         self.folder, self.story, self.out = folder, story, out
@@ -51,6 +53,10 @@ class Stand:
         """The servers that the faults of servers strike. If they are independent several may be
         struck at a time."""
         return self.servers
+
+    def writable(self, server):
+        """That server; where only one of them is written to, that one."""
+        return server
 
     def join(self, pod):
         """A pod comes: its ways to the servers."""
@@ -120,6 +126,7 @@ class Redlock(Stand):
         # All have to know a node by the same name, so it has one port in all networks.
         self.ports = [free_port() for _ in self.servers]
         self.shared = {}
+        self.one_way = not self.networks
 
     def join(self, pod):
         for i, server in enumerate(self.servers):
@@ -178,6 +185,9 @@ class Sentinels(Stand):
             ports = self._named()
             return max(ports, key=ports.count) if len(ports) > 1 else None
         return self.watched.server(wait_until(most, 60, "two Sentinels answer"))
+
+    def writable(self, _):
+        return self.master()
 
     def replicas(self):
         master = self.master()

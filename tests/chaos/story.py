@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import traceback
 
 from chaos.judge import Judge, Run, Writes
 from kit.clock import boottime_ns
@@ -17,9 +18,11 @@ class Story:
     def __init__(self, path=None):
         self.judge = Judge()
         self.faults = []        # (kind, target, start, end)
+        self.failures = []      # of the harness
         self.lock = threading.Lock()
         self._runs = {}         # (replica, life, id) -> the run that may still grow
         self._latest = {}       # replica -> the latest run of leader answers
+        self._resigned = {}     # replica -> when its application resigned last
         self._file = open(path, "w", encoding="ascii") if path else None
 
     def tell(self, *line):
@@ -52,11 +55,17 @@ class Story:
     def _app_stopped(self, replica, life, at):
         self.judge.stopped(replica, life, at)
 
+    def _app_resigned(self, replica, _, at):
+        self._resigned[replica] = at
+
     def _app_contradiction(self, replica, life, at, text):
         self.judge.contradiction(replica, at, text)
 
     def _stopped(self, replica, life, at):
         self.judge.stopped(replica, life, at)
+
+    def _started(self, replica, at):
+        self.judge.started(replica, at)
 
     def _taken(self, replica, token, at):
         self.judge.accepted_next(replica, token, at)
@@ -67,11 +76,17 @@ class Story:
     def _healed(self, at, led_at, until):
         self.judge.healed(at, led_at, until)
 
+    def _unjudged(self, *_):
+        """Nobody led in time, and the host was too late: for who reads the file."""
+
     def _violation(self, kind, at, text):
         self.judge.direct(kind, at, text)
 
     def _fault(self, kind, target, start, end):
         self.faults.append((kind, target, start, end))
+
+    def _setting(self, *_):
+        """What went on with other settings: for who reads the file."""
 
     def _run(self, *_):
         """What was run: for who reads the file."""
@@ -85,6 +100,17 @@ class Story:
             return None
         at, replica = max(found)
         return replica, at
+
+    def heard(self, replica, life, way, since):
+        """Whether an answer came in that way to a question asked since then. What is asked on the
+        connection of before may be the attached one's by now."""
+        ways = (way, "socket, attached") if way == "socket" else (way,)
+        with self.lock:
+            runs = [self._runs.get(self._runs.get((replica, life, w))) for w in ways]
+        return any(r and r.last_send > since and r.said not in ("none", "error") for r in runs)
+
+    def resigned(self, replica, since):
+        return self._resigned.get(replica, 0) >= since
 
     def violations(self):
         with self.lock:
@@ -116,15 +142,19 @@ class Application:
         self._thread.start()
 
     def _read(self):
-        for line in self.process.stdout:
-            if line.endswith("\n"):  # it may be killed in the middle of one
-                self.story.tell("app", self.replica, self.life, *json.loads(line))
+        try:
+            for line in self.process.stdout:
+                if line.endswith("\n"):  # it may be killed in the middle of one
+                    self.story.tell("app", self.replica, self.life, *json.loads(line))
+        except Exception:
+            self.story.failures.append(f"what {self.replica} says is not understood: "
+                                       f"{traceback.format_exc()}")
 
     def order(self, word):
         self.process.stdin.write(word + "\n")
 
     def kill(self):
-        """Nothing that it was told counts from now on."""
+        """Nothing that it was told as the attached one counts from now on."""
         at = boottime_ns()
         self.process.kill()
         self.process.wait(20)

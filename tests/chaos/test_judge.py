@@ -2,7 +2,7 @@
 
 import pytest
 
-from chaos.judge import S, Judge, Run, Writes
+from chaos.judge import OF_ATTACHMENT, S, Judge, Run, Writes
 
 MS = 1_000_000
 
@@ -97,8 +97,9 @@ def test_a_long_claim_is_not_hidden_by_a_short_later_one_of_its_replica():
                         told("b", 6, 500, 501, 600))) == ["two leaders"]
 
 
-def test_what_an_application_trusted_ends_with_it():
-    things = told("a", 5, 0, 1, 900, last=400), told("b", 6, 500, 501, 1800)
+@pytest.mark.parametrize("way", OF_ATTACHMENT)
+def test_what_the_attached_one_trusted_ends_with_it(way):
+    things = told("a", 5, 0, 1, 900, last=400, way=way), told("b", 6, 500, 501, 1800)
     assert kinds(judged(*things)) == ["two leaders"]
     for life, at, expected in ((0, 500, []), (0, 502, ["two leaders"]), (1, 500, ["two leaders"])):
         judge = judged(*things)
@@ -107,9 +108,35 @@ def test_what_an_application_trusted_ends_with_it():
 
 
 def test_what_is_asked_for_after_the_end_counts():
-    judge = judged(told("a", 5, 550, 551, 900), told("b", 6, 500, 501, 1800))
+    judge = judged(told("a", 5, 550, 551, 900, way="attached"), told("b", 6, 500, 501, 1800))
     judge.stopped("a", 0, 500 * MS)
     assert "two leaders" in kinds(judge)
+
+
+@pytest.mark.parametrize("way", ("http", "page", "socket"))
+def test_what_others_were_told_outlasts_the_attached_one(way):
+    judge = judged(told("a", 5, 0, 1, 900, way=way), told("b", 6, 500, 501, 1800))
+    judge.stopped("a", 0, 400 * MS)
+    assert kinds(judge) == ["two leaders"]
+
+
+def test_a_token_of_two_lives_of_one_sidecar():
+    before, after = told("a", 5, 0, 1, 900, last=400), told("a", 5, 700, 701, 1600)
+    assert kinds(judged(before, after)) == []
+    for things, at, expected in (
+            ((before, after), 500, ["shared token"]),
+            ((told("a", 5, 0, 1, 900, last=800),), 500, ["shared token"]),
+            ((before, told("a", 6, 700, 701, 1600)), 500, []),
+            ((before, after), 800, []),
+            # The page of the dead one is still good; read before, it is the earlier one all the same.
+            ((before, told("a", 5, 700, 701, 900, way="page")), 500, []),
+            ((told("a", 5, 0, 1, 900, way="page"), after), 500, ["shared token"])):
+        judge = judged(*things)
+        judge.started("b", 500 * MS)
+        judge.started("a", at * MS)
+        assert kinds(judge) == expected
+        assert not expected or any("starts anew" in text
+                                   for _, text in judge.around(at * MS))
 
 
 def test_the_order_of_the_resource():

@@ -12,6 +12,8 @@ class FakeSidecar:
         self.path = path
         self.delay_s = 0.0
         self.answer = b""      # what is sent; None: nothing, and the connection stays
+        self.takes = False     # True: an attachment is answered "ok" at once
+        self.reads = True      # False: what an attached client says stays in the buffer
         self.asked = []        # lines that came
         self.attached = []     # connections that have sent one
         self.ended = []        # those of them that the client has ended
@@ -44,7 +46,13 @@ class FakeSidecar:
                     time.sleep(self.delay_s)
                 if line.startswith(b"attach"):
                     self.attached.append(connection)
-                elif connection in self.attached:
+                    if self.takes:
+                        connection.sendall(b"ok\n")
+                while connection in self.attached and not self.reads:
+                    time.sleep(0.01)
+                if line.startswith(b"attach"):
+                    continue
+                if connection in self.attached:
                     pass
                 elif answer is not None:
                     connection.sendall(answer)

@@ -47,7 +47,7 @@ def test_commands_that_stay_in_the_foreground(text):
 
 # What a command that takes long is shortened by.
 SHORTER = ((r"--hours 1$", "--seconds 3 --seed 7"), (r"(sim|votes) --hours 1$", r"\1 --seconds 1"),
-           (r"score\.py$", "score.py no-margin"), (r"(coverage\.py|bench/run\.sh)$", r"\1 -h"),
+           (r"score\.py$", "score.py --seeds 300 no-margin"), (r"(coverage\.py) --all$|(bench/run\.sh)$", r"\1\2 -h"),
            (r" 3600$", " 1"))
 
 

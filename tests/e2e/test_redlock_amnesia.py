@@ -83,8 +83,21 @@ def test_lists_that_have_one_node_in_common_are_not_led_under(nodes, start, samp
     # The first one goes; its list goes with its last lease.
     assert a.stop() == 0
     assert b.wait_leader(20).token > token
-    assert "node-list-differs" not in b.status()["warnings"]
+    wait_until(lambda: "node-list-differs" not in b.status()["warnings"], 10)
     sampler.stop()
+
+
+def test_another_list_that_has_run_out_on_the_common_node_is_warned_of(nodes, start):
+    """Its leader may hold the other two nodes: then the common one is all that tells of it."""
+    five = nodes(5)
+    ttl = ("--ttl", "1s", "--drain", "none")
+    a = start("pod-a", *ttl, store=five.url("pod-a", five.all[:3]))
+    a.wait_leader(20)
+    assert a.stop() == 0
+    b = start("pod-b", *ttl, store=five.url("pod-b", five.all[2:]))
+    b.wait_leader(20)
+    wait_until(lambda: '"node-list-differs"' in b.log(), 5)
+    wait_until(lambda: "node-list-differs" not in b.status()["warnings"], 10)
 
 
 def test_a_node_that_somebody_takes_for_the_only_server(nodes, start, sample):
@@ -104,11 +117,41 @@ def test_a_node_that_somebody_takes_for_the_only_server(nodes, start, sample):
     assert second > token
     assert three[0].redis.record()["list"]
     sampler.stop()
-    # The other way round no list stays behind that is not true any more.
+    # The other way round a leader might hold the other nodes: somebody has to say that none does,
+    # and then no list stays behind that is not true any more.
     assert b.stop() == 0
     a.start()
+    wait_until(lambda: "node-list-differs" in a.status()["warnings"], 5)
+    assert "delete the field list of gavel:{default/" in a.status()["detail"], a.status()
+    assert a.status()["reason"] == "store-refused" and not a.leads()
+    three[0].redis.cli("HDEL", three[0].redis.record_key("a"), "list")
     assert a.wait_leader(20).token > second
-    assert not three[0].redis.record()["list"]
+    assert "node-list-differs" not in a.status()["warnings"]
+    assert not three[0].redis.record().get("list")
+
+
+def test_the_only_server_of_one_is_a_node_of_others(nodes, start, sample):
+    """A leads by two nodes and is cut off from the third, which knows of a clean end alone. A replica
+    that takes the third for the only server cannot know better, so its record's list has to do."""
+    three = nodes(3)
+    ttl = ("--ttl", "1s")
+    x = start("pod-x", *ttl, "--drain", "none", store=three.url("pod-x"))
+    x.wait_leader(20)
+    assert x.stop() == 0
+    assert three[0].redis.record()["clean"] == "1"
+    three[0].cut("pod-a")
+    a = start("pod-a", *ttl, store=three.url("pod-a"), fixed_port=True)
+    token = a.wait_leader(20).token
+    b = start("pod-b", *ttl, store=three[0].url("pod-b"), fixed_port=True)
+    sampler = sample([a, b])
+    wait_until(lambda: "node-list-differs" in b.status()["warnings"], 5)
+    rest(boottime_ns(), 1500 * MS)
+    assert a.check().token == token and not b.leads()
+    # It does not stand in the way either: the leader gets its node back.
+    three[0].let_in("pod-a")
+    wait_until(lambda: three[0].redis.record()["tok"] == str(token), 10)
+    assert a.check().token == token and not b.leads()
+    sampler.stop()
 
 
 def test_three_nodes_become_five_one_at_a_time(nodes, start, sample):
@@ -156,6 +199,16 @@ def test_two_names_of_one_server_are_one_vote(nodes, start):
     since = boottime_ns()
     rest(since, 2 * S)
     assert not a.leads() and a.state() in ("unknown", "follower", "pending")
+
+
+def test_three_names_of_one_server_are_called_so(nodes, start):
+    one = nodes(1)[0].redis
+    a = start("pod-a", "--ttl", "1s",
+              store=f"redlock:{one.url}/0,{one.url}/1,redis+unix:{one.unix_path}")
+    wait_until(lambda: "one server under several names" in a.status()["detail"], 10)
+    assert a.status()["reason"] == "store-refused" and not a.leads()
+    assert any(e["event"] == "store" and e["level"] == "warn" and "one server" in e["problem"]
+               for e in list(a.events)), a.log()
 
 
 def test_readiness_and_status_name_the_nodes_in_trouble(nodes, start):

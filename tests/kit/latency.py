@@ -25,10 +25,14 @@ class Latency:
             if now - due > self._noted_ns:
                 self._late.append((due, now))
 
+    def late(self, start, end, least_ns):
+        """(since, until) of all that touches that time and lasted that long."""
+        return [(since, until) for since, until in list(self._late)
+                if until > start and since < end and until - since >= least_ns]
+
     def worst_ns(self, start, end):
         """The longest that it was late in that time."""
-        return max((until - since for since, until in list(self._late)
-                    if until > start and since < end), default=0)
+        return max((until - since for since, until in self.late(start, end, 0)), default=0)
 
     def close(self):
         self._stop.set()

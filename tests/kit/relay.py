@@ -34,13 +34,9 @@ class Relay:
         """`device`: serves who comes by that link alone, so that each link can have a relay of its
         own at one address. For root."""
         self.backend_port = backend_port
-        self._listener = socket.socket()
-        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if device:
-            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
-        self._listener.bind((host, port))
-        self._listener.listen(64)
-        self.port = self._listener.getsockname()[1]
+        self._device = device
+        self._place = self._bound((host, port))  # keeps the port while nobody listens
+        self.port = self._place.getsockname()[1]
         self._lock = threading.Lock()
         self._pairs = set()
         self._closing = False
@@ -52,15 +48,28 @@ class Relay:
         self.dropped = 0
         self.holding = 0  # requests held by hold_request_when, since the last thaw
         self.tap = None   # tap(direction, data, arrived_ns): is shown all that comes in
-        self._thread = threading.Thread(target=self._accept, daemon=True)
-        self._thread.start()
+        self._refusing = False
+        self._listen()
+
+    def _bound(self, place):
+        s = socket.socket()
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if self._device:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self._device.encode())
+        s.bind(place)
+        return s
+
+    def _listen(self):
+        self._listener = self._bound(self._place.getsockname())
+        self._listener.listen(64)
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     @property
     def url(self):
         return f"redis://127.0.0.1:{self.port}"
 
     def freeze(self, directions=(REQUEST, REPLY)):
-        """Nothing passes in these directions, connections stay."""
+        """Nothing passes in these directions, connections stay. None: all pass again."""
         self._frozen = set(directions)
 
     def lose(self, percent):
@@ -68,10 +77,17 @@ class Relay:
         self._lost_of_100 = percent
 
     def freeze_connections(self):
-        """The same for the connections that there are now; new ones pass."""
+        """The same for the connections that there are now, whose number is returned; new ones
+        pass."""
         with self._lock:
             for pair in self._pairs:
                 pair.held = True
+            return len(self._pairs)
+
+    def thaw_connections(self):
+        with self._lock:
+            for pair in self._pairs:
+                pair.held = False
 
     def hold_request_when(self, condition):
         """The first request whose bytes meet the condition stays here, and so does all that comes
@@ -84,8 +100,7 @@ class Relay:
         with self._lock:
             self._to_hold = None
             self.holding = 0
-            for pair in self._pairs:
-                pair.held = False
+        self.thaw_connections()
         self._frozen = set()
 
     def delay(self, request_ms=0, reply_ms=0):
@@ -103,8 +118,26 @@ class Relay:
         self.cut()
 
     def sever(self):
-        """Nothing passes any more, new connections are refused at once."""
+        """Nothing passes any more, new connections are closed at once."""
         self.switch(1)
+
+    def refuse(self):
+        """Nobody listens: who connects is refused by the kernel. All connections are closed."""
+        self._refusing = True
+        self._close_listener()
+        self.cut()
+
+    def welcome(self):
+        """After refuse()."""
+        self._refusing = False
+        self._listen()
+
+    def _close_listener(self):
+        try:
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes who accepts, and holds it open
+        except OSError:
+            pass
+        self._listener.close()
 
     def cut(self):
         with self._lock:
@@ -114,14 +147,15 @@ class Relay:
 
     def close(self):
         self._closing = True
-        self._listener.close()
+        self._close_listener()
+        self._place.close()
         self.thaw()
         self.cut()
 
-    def _accept(self):
+    def _accept(self, listener):
         while not self._closing:
             try:
-                client, _ = self._listener.accept()
+                client, _ = listener.accept()
             except OSError:
                 return
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
@@ -139,7 +173,8 @@ class Relay:
         with self._lock:
             self._pairs.add(pair)
         try:
-            self._copy(pair)
+            if not self._refusing:
+                self._copy(pair)
         except OSError:
             pass
         finally:

@@ -93,6 +93,45 @@ def test_relay_holds_one_connection_and_delivers_what_its_client_left_behind(red
     relay.close()
 
 
+def test_relay_refuses_as_a_kernel_does_and_keeps_its_port(redis):
+    relay = Relay(redis.port)
+    for _ in range(3):
+        with Resp(relay.port) as resp:
+            assert resp.call("PING") == "PONG"
+            relay.refuse()
+            with pytest.raises(ConnectionRefusedError):
+                Resp(relay.port)
+            with pytest.raises(OSError):
+                resp.call("PING")
+        relay.welcome()
+    with Resp(relay.port) as resp:
+        assert resp.call("PING") == "PONG"
+    relay.close()
+    with pytest.raises(ConnectionRefusedError):
+        Resp(relay.port)
+
+
+def test_relay_goes_on_in_directions_and_connections_apart(redis):
+    relay = Relay(redis.port)
+    assert relay.freeze_connections() == 0
+    with Resp(relay.port, timeout=0.2) as resp:
+        assert resp.call("PING") == "PONG"
+        relay.freeze()
+        assert relay.freeze_connections() == 1
+        relay.freeze(())
+        with pytest.raises(OSError):
+            resp.call("PING")
+        with Resp(relay.port) as other:
+            assert other.call("PING") == "PONG"
+            relay.freeze()
+            relay.thaw_connections()
+            other.send("SET", "k", "late")
+            assert redis.cli("EXISTS", "k") == 0
+            relay.freeze(())
+            assert other.read() == "OK"
+    relay.close()
+
+
 def test_relay_delays_either_direction(redis):
     relay = Relay(redis.port)
     with Resp(relay.port) as resp:

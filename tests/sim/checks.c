@@ -2,6 +2,7 @@
 
 #include "apps.h"
 #include "host.h"
+#include "legal.h"
 #include "readers.h"
 
 #include <string.h>
@@ -162,6 +163,7 @@ static void keep_validity(struct world *world, const struct host *host, int64_t 
         }
     }
     if (kept == VALIDITIES_MOST) {
+        world_violation(world, "too many validities at once to be judged");
         return;
     }
     struct validity *validity = &world->validities[world->validity_count++];
@@ -264,26 +266,12 @@ static void count_lead(struct world *world, const struct host *host) {
     world_count(world, stat);
 }
 
-/* One step may go through a state that nobody sees. */
-static bool legal(enum election_state from, enum election_state to) {
-    if (election_transition_find(from, to)) {
-        return true;
-    }
-    for (int i = 0; i < STATE_COUNT; i++) {
-        if (election_transition_find(from, (enum election_state)i) &&
-            election_transition_find((enum election_state)i, to)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void checks_view(struct world *world, struct host *host, const struct view *view) {
     enum election_state from = host->published.state;
     if (view->state == from) {
         return;
     }
-    if (!legal(from, view->state)) {
+    if (!legal_change(from, view->state)) {
         world_violation(world, "host %d: from %s to %s is no legal change", host->index,
                         election_state_name(from), election_state_name(view->state));
     }

@@ -50,5 +50,7 @@ void checks_end(struct world *world);
 void checks_token_issued(struct world *world, const struct lock_request *request,
                          const struct lock_result *result);
 void checks_token_answered(struct world *world, const struct host *host, uint64_t token);
+/* The token that was issued as number `order` may be lower than an older one. */
+bool checks_token_excused(const struct world *world, unsigned order);
 
 #endif

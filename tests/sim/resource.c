@@ -1,5 +1,6 @@
 #include "resource.h"
 
+#include "checks.h"
 #include "election/mutant.h"
 
 /* A write of so long ago: its writer may be no leader any more. */
@@ -12,17 +13,15 @@ static void write_now(struct world *world, const struct message *message) {
         return;
     }
     world_count(world, STAT_WRITES);
-    if (order < resource->order && world->excused == 0) {
+    if (order < resource->order && !checks_token_excused(world, resource->order)) {
         world_violation(world,
                         "the resource takes a write with token %llu, issued as number %u, after "
                         "one with %llu, number %u",
                         (unsigned long long)token, order, (unsigned long long)resource->token,
                         resource->order);
     }
-    if (order > resource->order) {
-        resource->token = token;
-        resource->order = order;
-    }
+    resource->token = token > resource->token ? token : resource->token;
+    resource->order = order > resource->order ? order : resource->order;
 }
 
 void resource_told(struct world *world, const struct host *host, uint64_t token, unsigned order) {

@@ -10,7 +10,8 @@
  * one that is left out changes nothing of the others' own times and kinds.
  */
 
-#define FAULTS_MOST 128 /* those of hosts and store, as many again of applications */
+#define AT_ONCE_MOST 5000 /* what happens at one moment: more is a loop */
+#define FAULTS_MOST 128   /* those of hosts and store, as many again of applications */
 
 /* What can be turned off to make a schedule simpler. */
 enum schedule_part {

@@ -3,16 +3,20 @@
 has to be found.
 
     tests/sim/score.py [--jobs N] [--seeds N] [NAME...]
+    tests/sim/score.py --list
 
 Two kinds: those that the programs carry with them (`sim --mutants`), and changes of one place of
 the core's source, below, each compiled anew. A fault is found when a schedule violates a promise,
-or the core ends its own process; where none does, by a unit test of the core. Whoever survives both
-is named, and the status is 1.
+or the core ends its own process; where none does, when a unit test of the core fails. Whoever
+survives both is named. So is what ends in any other way, or not at all: nobody can tell then. The
+status is 0 when all are found, 1 when not, 64 for a name that is not known.
 """
 import argparse
 import concurrent.futures
 import os
 import pathlib
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,10 +26,11 @@ ROOT = SIM.parent.parent
 CORE = ROOT / 'sidecar' / 'election'
 FLAGS = ['-std=c11', '-O1', '-D_GNU_SOURCE', '-DGAVEL_MUTANTS', f'-I{ROOT}/sidecar', f'-I{ROOT}',
          f'-I{ROOT}/tests/unit/election']
-ENDS_S = 300  # far longer than any takes without a fault that makes it spin
-VOTES = ['votes', 'votes_faults', 'votes_plan', 'votes_world']
+PATIENCE = 10  # how much longer than without a fault a program may compute
+LEAST_S = 30
+VOTES = ['votes', 'votes_checks', 'votes_faults', 'votes_plan', 'votes_world']
 UNIT = ROOT / 'tests' / 'unit' / 'election'
-SHARED = ['clocks', 'model_store', 'mutants', 'schedule', 'shrink']
+SHARED = ['clocks', 'legal', 'model_store', 'mutants', 'schedule', 'shrink', 'trap']
 
 # name, file, what is there, what is there instead
 CHANGES = [
@@ -104,6 +109,23 @@ CHANGES = [
     ('quorum-token-least', 'quorum.c', 'node->token > token) {\n            token',
      '(token == 0 || node->token < token)) {\n            token'),
     ('round-node-proved', 'quorum.c', 'node->proved = doubt == DOUBT_NONE;', 'node->proved = true;'),
+    # when it asks
+    ('pace-of-ttl', 'pace.c', 'int64_t pace_ns = step->election->config->ttl_ns / 3;',
+     'int64_t pace_ns = step->election->config->ttl_ns;'),
+    ('pace-late', 'pace.c', 'int64_t at_ns = latest_ns - (latest_ns',
+     'int64_t at_ns = latest_ns + pace_ns - (latest_ns'),
+    ('pace-never', 'pace.c', 'return at_ns > step->now_ns ? at_ns : latest_ns;', 'return NEVER_NS;'),
+    ('pace-at-once', 'pace.c', 'return at_ns > step->now_ns ? at_ns : latest_ns;',
+     'return step->now_ns;'),
+    ('backoff-none', 'pace.c', 'return delay_ns / 2 + step_jitter_ns(step, delay_ns / 2);',
+     'return 0;'),
+    ('backoff-endless', 'pace.c', '    if (delay_ns > most_ns) {',
+     '    delay_ns <<= step->election->failures;\n    if (delay_ns < 0) {'),
+    ('no-jitter', 'pace.c', 'return (int64_t)(number % (uint64_t)range_ns);', 'return 0;'),
+    ('jitter-late', 'pace.c', 'return (int64_t)(number % (uint64_t)range_ns);',
+     'return (int64_t)(number % 1000 * NS_PER_S);'),
+    ('wake-too-late', 'pace.c', 'int64_t soon_ns = step->now_ns + step_jitter_ns(step, NS_PER_MS);',
+     'int64_t soon_ns = NEVER_NS / 2;'),
     ('round-seen-forgotten', 'round_judge.c', 'token = round->ask.seen_token + 1;', ''),
     ('round-others-tokens', 'round_judge.c', 'token = node->reply.token + 1;', ''),
     ('round-written-unread', 'round_judge.c',
@@ -117,17 +139,37 @@ def compile_all(folder, names, source):
                        check=True)
 
 
-def play(program, arguments):
+class Unsure(Exception):
+    """A program has ended in a way that says nothing about the fault."""
+
+
+def used_s():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def run(command, most_s):
+    """Of its own time, not the machine's: others may be at work."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_CPU, (int(most_s), int(most_s) + 5))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors='replace', check=False, preexec_fn=limit)
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        raise Unsure(f'{command[0].name} does not end within {most_s:.0f} s')
+    return done
+
+
+def play(program, arguments, most_s):
     """None: it survived. Else what was found."""
-    try:
-        done = subprocess.run([program, *arguments, '--whole'], capture_output=True, text=True,
-                              check=False, timeout=ENDS_S)
-    except subprocess.TimeoutExpired:
-        return f'{program.name} does not end'
-    if done.returncode == 0:
-        return None
-    found = [line for line in done.stdout.splitlines() if line.startswith('VIOLATION')]
-    return found[0] if found else f'{program.name} ends with status {done.returncode}'
+    done = run([program, *arguments, '--whole'], most_s)
+    found = [line for line in done.stdout.splitlines() if line.startswith('VIOLATION in seed ')]
+    if done.returncode == 1 and found:
+        return found[0]
+    if done.returncode != 0 or found:
+        last = (done.stdout.strip().splitlines() or ['nothing'])[-1]
+        raise Unsure(f'{program.name} ends with status {done.returncode}, and says: {last}')
+    return None
 
 
 class Score:
@@ -142,6 +184,7 @@ class Score:
         compile_all(folder, ['driver', *self.unit], UNIT)
         self.core = [path.stem for path in CORE.glob('*.c')]
         compile_all(folder, self.core, CORE)
+        self.most_s = {'sim': 3600, 'votes': 3600, 'unit': 600}
         self.parts = {'sim': [name for name in sources if name not in VOTES],
                       'votes': VOTES + SHARED}
 
@@ -162,21 +205,34 @@ class Score:
         for test in self.unit:
             subprocess.run(['cc', *FLAGS, planted, self.folder / f'{test}.o',
                             self.folder / 'driver.o', *core, '-o', program, '-lcmocka'], check=True)
-            try:
-                done = subprocess.run([program], capture_output=True, check=False, timeout=ENDS_S)
-            except subprocess.TimeoutExpired:
-                return f'unit test: {test} does not end'
-            if done.returncode != 0:
+            done = run([program], self.most_s['unit'])
+            if done.returncode > 0 and '[  FAILED  ]' in done.stdout:
                 return f'unit test: {test}'
+            if done.returncode != 0:
+                raise Unsure(f'{test} ends with status {done.returncode}')
         return None
 
     def judge(self, programs, arguments=()):
         few = {'sim': self.seeds, 'votes': self.seeds // 3}
         for name in ('sim', 'votes'):
-            found = play(programs[name], ['--seeds', '1', str(few[name]), *arguments])
+            found = play(programs[name], ['--seeds', '1', str(few[name]), *arguments],
+                         self.most_s[name])
             if found:
                 return found
         return None
+
+    def healthy(self, whole):
+        """Finds nothing without a fault, and how long that takes."""
+        for name in ('sim', 'votes', 'unit'):
+            begun_s = used_s()
+            if name == 'unit':
+                found = self.unit_finds('whole', 'NO_FAULT')
+            else:
+                few = self.seeds if name == 'sim' else self.seeds // 3
+                found = play(whole[name], ['--seeds', '1', str(few)], self.most_s[name])
+            if found:
+                sys.exit(f'without any fault planted: {found}')
+            self.most_s[name] = LEAST_S + PATIENCE * (used_s() - begun_s)
 
     def change(self, change):
         name, file, there, instead = change
@@ -189,17 +245,21 @@ class Score:
         subprocess.run(['cc', *FLAGS, '-w', '-c', changed, '-o', target], check=True)
         part = pathlib.Path(file).stem
         programs = {program: self.link(program, name, part, target) for program in self.parts}
-        found = self.judge(programs) or self.unit_finds(name, 'NO_FAULT', part, target)
-        return self.told(name, found)
+        return self.told(name, lambda: self.judge(programs) or
+                         self.unit_finds(name, 'NO_FAULT', part, target))
 
     def carried(self, name):
         programs = {program: self.folder / f'{program}-whole' for program in self.parts}
         active = name.upper().replace('-', '_')
-        found = self.judge(programs, ['--mutant', name]) or self.unit_finds(name, active)
-        return self.told(name, found)
+        return self.told(name, lambda: self.judge(programs, ['--mutant', name]) or
+                         self.unit_finds(name, active))
 
     @staticmethod
-    def told(name, found):
+    def told(name, find):
+        try:
+            found = find()
+        except Unsure as what:
+            return f'{name}: UNSURE: {what}', False
         return f'{name}: {found or "SURVIVES"}', found is not None
 
 
@@ -207,6 +267,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--jobs', type=int, default=os.cpu_count())
     parser.add_argument('--seeds', type=int, default=6000, help='of one election; a third of votes')
+    parser.add_argument('--list', action='store_true', help='the names of all faults')
     parser.add_argument('names', nargs='*', help='these alone')
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, \
@@ -215,14 +276,18 @@ def main():
         whole = {program: score.link(program, 'whole') for program in score.parts}
         carried = subprocess.run([whole['sim'], '--mutants'], capture_output=True, text=True,
                                  check=True).stdout.split()
-        healthy = None if options.names else score.judge(whole)
-        healthy = healthy or score.unit_finds('whole', 'NO_FAULT')
-        if healthy:
-            sys.exit(f'without any fault planted: {healthy}')
-        wanted = options.names
-        jobs = [pool.submit(score.carried, name) for name in carried if not wanted or name in wanted]
-        jobs += [pool.submit(score.change, change) for change in CHANGES
-                 if not wanted or change[0] in wanted]
+        known = carried + [change[0] for change in CHANGES]
+        if options.list:
+            print('\n'.join(known))
+            return
+        unknown = [name for name in options.names if name not in known]
+        if unknown:
+            print(f"not known: {', '.join(unknown)}; --list tells what is", file=sys.stderr)
+            sys.exit(64)
+        score.healthy(whole)
+        wanted = options.names or known
+        jobs = [pool.submit(score.carried, name) for name in carried if name in wanted]
+        jobs += [pool.submit(score.change, change) for change in CHANGES if change[0] in wanted]
         results = [job.result() for job in jobs]
     for text, _ in results:
         print(text)

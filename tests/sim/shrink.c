@@ -1,6 +1,40 @@
 #include "shrink.h"
 
+#include <ctype.h>
 #include <string.h>
+
+/* "P3: ..." is of the kind P3, wherever that stands; NULL: it names none. */
+static const char *promise_of(const char *text) {
+    for (; *text != '\0'; text++) {
+        if (text[0] == 'P' && isdigit((unsigned char)text[1]) && text[2] == ':') {
+            return text;
+        }
+    }
+    return NULL;
+}
+
+static bool is_number(char c) {
+    return isdigit((unsigned char)c) || c == '.' || c == '-';
+}
+
+bool shrink_same_kind(const char *a, const char *b) {
+    const char *promise = promise_of(a);
+    const char *other = promise_of(b);
+    if (promise != NULL || other != NULL) {
+        return promise != NULL && other != NULL && promise[1] == other[1];
+    }
+    for (;; a++, b++) {
+        while (is_number(*a)) {
+            a++;
+        }
+        while (is_number(*b)) {
+            b++;
+        }
+        if (*a != *b || *a == '\0') {
+            return *a == *b;
+        }
+    }
+}
 
 struct shrinking {
     struct schedule *schedule;

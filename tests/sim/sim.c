@@ -5,6 +5,7 @@
  *   sim --seed N [--trace]             one schedule
  *   sim --seeds FROM COUNT             many, until the first violation
  *   sim --seconds S | --hours H        as many as there is time for, from a seed that is printed
+ *       [--least N]                    ... and so many, though it takes longer
  *   sim --beside FROM COUNT            several elections at a time in one process, which must go as
  *                                      each does alone
  *   sim ... --mutant NAME              with a fault planted; --mutants lists them
@@ -18,15 +19,14 @@
 #include "beside.h"
 #include "mutants.h"
 #include "shrink.h"
+#include "trap.h"
 #include "world.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define EXIT_USAGE 64
 
@@ -34,6 +34,7 @@ struct options {
     struct schedule schedule; /* of the first seed */
     uint64_t count;
     double seconds; /* 0: count decides */
+    uint64_t least; /* schedules, however long they take */
     bool expect_violation;
     bool whole;
     bool beside;
@@ -79,6 +80,10 @@ static bool read_hours(char **words) {
     return read_time(words[0], 3600);
 }
 
+static bool read_least(char **words) {
+    return read_number(words[0], &options.least);
+}
+
 static bool read_mutant(char **words) {
     return mutants_plant(words[0]);
 }
@@ -114,17 +119,12 @@ static const struct {
     int words;
     bool (*read)(char **words);
 } flags[] = {
-    {"--seed", 1, read_seed},
-    {"--seeds", 2, read_seeds},
-    {"--seconds", 1, read_seconds},
-    {"--hours", 1, read_hours},
-    {"--beside", 2, read_beside},
-    {"--mutant", 1, read_mutant},
-    {"--off", 1, read_off},
-    {"--without", 1, read_without},
-    {"--trace", 0, read_trace},
-    {"--whole", 0, read_whole},
-    {"--expect-violation", 0, read_expect},
+    {"--seed", 1, read_seed},       {"--seeds", 2, read_seeds},
+    {"--seconds", 1, read_seconds}, {"--hours", 1, read_hours},
+    {"--least", 1, read_least},     {"--beside", 2, read_beside},
+    {"--mutant", 1, read_mutant},   {"--off", 1, read_off},
+    {"--without", 1, read_without}, {"--trace", 0, read_trace},
+    {"--whole", 0, read_whole},     {"--expect-violation", 0, read_expect},
 };
 
 /* False: not understood. */
@@ -145,23 +145,11 @@ static bool read_options(int count, char **words) {
 
 static int usage(void) {
     fputs("usage: sim (--seed N | --seeds FROM COUNT | --seconds S | --hours H | "
-          "--beside FROM COUNT)\n           [--trace] [--mutant NAME] [--expect-violation] "
+          "--beside FROM COUNT)\n           [--least N] [--trace] [--mutant NAME] "
+          "[--expect-violation] "
           "[--whole] [--off PARTS] [--without LIST]\n       sim --mutants\n",
           stderr);
     return EXIT_USAGE;
-}
-
-/* The core ends the process where it would change its state against the table. */
-static void on_trap(int number) {
-    (void)number;
-    char text[] = "VIOLATION in seed 00000000000000000000: the core has ended the process\n";
-    uint64_t seed = options.schedule.seed;
-    for (char *digit = strchr(text, ':') - 1; *digit == '0'; digit--) {
-        *digit = (char)('0' + seed % 10);
-        seed /= 10;
-    }
-    ssize_t written = write(STDOUT_FILENO, text, sizeof text - 1);
-    _exit(written > 0 && options.expect_violation ? 0 : 1);
 }
 
 static double now_s(void) {
@@ -170,18 +158,25 @@ static double now_s(void) {
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+struct found {
+    struct stats stats; /* of no interest */
+    char violation[sizeof world.violation];
+};
+
 static bool fails(void *context, const struct schedule *schedule) {
-    world_run(&world, schedule, context);
-    return world.violation[0] != '\0';
+    struct found *found = context;
+    world_run(&world, schedule, &found->stats);
+    return world.violation[0] != '\0' && shrink_same_kind(world.violation, found->violation);
 }
 
 /* The short one, as a trace. */
 static void show_shrunk(void) {
-    struct stats unused = {.counts = {0}};
-    unsigned played = shrink(&options.schedule, fails, &unused);
+    static struct found found;
+    memcpy(found.violation, world.violation, sizeof found.violation);
+    unsigned played = shrink(&options.schedule, fails, &found);
     printf("shrunk in %u schedules to:\n", played);
     options.schedule.trace = true;
-    world_run(&world, &options.schedule, &unused);
+    world_run(&world, &options.schedule, &found.stats);
     printf("%d hosts, %d faults left of %u; again: sim ", world.plan.hosts,
            schedule_faults_left(&options.schedule, world.faults, world.app_faults),
            world.faults + world.app_faults);
@@ -193,6 +188,10 @@ static bool play(struct stats *stats) {
     double start_s = now_s();
     uint64_t first = options.schedule.seed;
     bool violated = false;
+    if (options.seconds > 0) { /* now: nobody knows how it ends */
+        printf("from seed %llu on; again: sim --seeds %llu COUNT\n", (unsigned long long)first,
+               (unsigned long long)first);
+    }
     for (uint64_t i = 0; i < options.count && !violated; i++) {
         options.schedule.seed = first + i;
         if (options.beside) {
@@ -201,7 +200,7 @@ static bool play(struct stats *stats) {
             world_run(&world, &options.schedule, stats);
             violated = world.violation[0] != '\0';
         }
-        if (options.seconds > 0 && now_s() - start_s >= options.seconds) {
+        if (options.seconds > 0 && i + 1 >= options.least && now_s() - start_s >= options.seconds) {
             break;
         }
     }
@@ -223,8 +222,7 @@ int main(int count, char **words) {
         return usage();
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
-    signal(SIGILL, on_trap);
-    signal(SIGTRAP, on_trap);
+    trap_watch(&options.schedule.seed, &options.expect_violation);
     struct stats stats = {.counts = {0}};
     bool violated = play(&stats);
     if (violated && !options.beside) {

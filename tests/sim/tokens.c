@@ -57,7 +57,7 @@ static bool excused(const struct world *world, bool waited, const struct minted 
     return minted->recorded < older && clock_ms <= older;
 }
 
-static bool follows(struct world *world, const struct host *host, const struct minted *minted,
+static bool follows(struct world *world, const struct host *host, struct minted *minted,
                     const struct published_token *other) {
     if (memcmp(other->nonce, minted->nonce, NONCE_BYTES) == 0) {
         return other->token == minted->token; /* a grant carries one token */
@@ -66,18 +66,23 @@ static bool follows(struct world *world, const struct host *host, const struct m
     if (minted->token != other->token && later == (minted->token > other->token)) {
         return true;
     }
-    const struct minted *younger = later ? minted : find(world, other->token, other->nonce);
+    struct minted *younger = later ? minted : find(world, other->token, other->nonce);
     if (younger &&
         excused(world, later && host->waited, younger, later ? other->token : minted->token)) {
         world_count(world, STAT_TOKENS_EXCUSED);
-        world->excused++;
+        younger->excused = true;
         return true;
     }
     return false;
 }
 
+bool checks_token_excused(const struct world *world, unsigned order) {
+    const struct minted *minted = &world->minted[order % TOKENS_MOST];
+    return minted->order != order || minted->excused; /* nobody knows any more */
+}
+
 void checks_token_answered(struct world *world, const struct host *host, uint64_t token) {
-    const struct minted *minted = find(world, token, host->book.nonce);
+    struct minted *minted = find(world, token, host->book.nonce);
     if (!minted) {
         world_violation(world, "P2: host %d answers token %llu, which was never issued",
                         host->index, (unsigned long long)token);

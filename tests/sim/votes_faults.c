@@ -21,6 +21,7 @@ static void go_back(struct votes_world *world, size_t index) {
 static void fault_of_memory(struct votes_world *world, size_t index) {
     struct model_store *node = &world->nodes[index];
     votes_trace(world, "node %zu loses what it knew, or some of it", index);
+    world->disturbed_ns[index] = world->now_ns;
     switch (rng_index(&world->rng, 5)) {
     case 0:
     case 1:
@@ -118,6 +119,7 @@ void votes_fault(struct votes_world *world) {
     case 1:
         votes_trace(world, "node %zu: the key is deleted", node);
         world->nodes[node].key.present = false; /* somebody's DEL */
+        world->disturbed_ns[node] = world->now_ns;
         if (!world->forgets && !world->stepped[node]) {
             world->stepped[node] = true;
             step_clock(world, &world->nodes[node].clock, true);

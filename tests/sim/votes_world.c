@@ -19,9 +19,21 @@ void votes_trace(const struct votes_world *world, const char *format, ...) {
     va_end(arguments);
 }
 
+void votes_violation(struct votes_world *world, const char *format, ...) {
+    if (world->violation[0] != '\0') {
+        return; /* the first one tells most */
+    }
+    int used = snprintf(world->violation, sizeof world->violation,
+                        "at %.6f: ", (double)world->now_ns / 1e9);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(world->violation + used, sizeof world->violation - (size_t)used, format, arguments);
+    va_end(arguments);
+}
+
 void votes_plan(struct votes_world *world, int64_t after_ns, struct votes_event event) {
     if (world->event_count == VOTES_EVENTS) {
-        snprintf(world->violation, sizeof world->violation, "too many events: a storm");
+        votes_violation(world, "too many events: a storm");
         return;
     }
     event.at_ns = world->now_ns + (after_ns > 0 ? after_ns : 0);
@@ -46,47 +58,13 @@ static struct votes_event take_next(struct votes_world *world) {
     return event;
 }
 
-static struct instant now_of(const struct votes_world *world, const struct votes_host *host) {
+struct instant votes_now(const struct votes_world *world, const struct votes_host *host) {
     return (struct instant){sim_clock_read(&host->boot, world->now_ns),
                             sim_clock_read(&host->real, world->now_ns)};
 }
 
 static bool is_paused(const struct votes_world *world, const struct votes_host *host) {
     return world->now_ns < host->woken_until_ns;
-}
-
-static void answer_reader(struct votes_world *world, int index) {
-    struct votes_host *host = &world->hosts[index];
-    struct answer answer = view_answer(&host->election.view, now_of(world, host), &host->handouts);
-    if (!answer.leader) {
-        return;
-    }
-    for (int i = 0; i < world->host_count; i++) {
-        if (i != index && world->hosts[i].valid_until_ns > world->now_ns) {
-            snprintf(world->violation, sizeof world->violation,
-                     "at %.6f host %d leads with %llu, and host %d's validity with %llu runs for "
-                     "%.3f s still",
-                     (double)world->now_ns / 1e9, index, (unsigned long long)answer.token, i,
-                     (unsigned long long)world->hosts[i].token,
-                     (double)(world->hosts[i].valid_until_ns - world->now_ns) / 1e9);
-        }
-    }
-    world->last_lead_ns = world->now_ns;
-    host->valid_until_ns = sim_clock_reach(&host->boot, answer.deadline_ns);
-    if (answer.token == host->token) {
-        return;
-    }
-    if (answer.token <= world->max_token) {
-        snprintf(world->violation, sizeof world->violation,
-                 "at %.6f host %d leads with %llu after %llu", (double)world->now_ns / 1e9, index,
-                 (unsigned long long)answer.token, (unsigned long long)world->max_token);
-    }
-    host->token = answer.token;
-    world->max_token = answer.token;
-    world->grants++;
-    world->failovers += world->last_leader != index && world->last_leader >= 0 ? 1 : 0;
-    world->last_leader = index;
-    votes_trace(world, "host %d leads with %llu", index, (unsigned long long)answer.token);
 }
 
 static bool is_quiet(const struct votes_world *world) {
@@ -106,7 +84,13 @@ static bool is_lost(struct votes_world *world) {
     return lost && !is_quiet(world);
 }
 
-/* Sends a request to a node: it may be lost, late, or answered to nobody. */
+static bool is_repeated(struct votes_world *world) {
+    bool repeated =
+        rng_chance(&world->rng, schedule_is_off(world->schedule, PART_REPEATED) ? 0 : 10);
+    return repeated && !is_quiet(world);
+}
+
+/* Sends a request to a node: it may be lost, late, repeated, or answered to nobody. */
 static void send(struct votes_world *world, int index, const struct round_request *request) {
     struct votes_host *host = &world->hosts[index];
     struct votes_event event = {.what = VOTES_ARRIVES,
@@ -114,7 +98,8 @@ static void send(struct votes_world *world, int index, const struct round_reques
                                 .life = host->life,
                                 .node = request->node,
                                 .request = ++world->requests,
-                                .sent = now_of(world, host)};
+                                .sent = votes_now(world, host),
+                                .sent_at_ns = world->now_ns};
     event.ask = (struct lock_request){.op = request->ask.op,
                                       .host = index,
                                       .ttl_ns = host->config.ttl_ns,
@@ -132,7 +117,11 @@ static void send(struct votes_world *world, int index, const struct round_reques
         event.ask.least = request->ask.token;
     }
     host->asked[request->node] = event.request;
+    votes_check_sent(world, &event);
     int64_t way_ns = way_of(world);
+    if (is_repeated(world)) { /* a good while later, when nobody waits for the answer */
+        votes_plan(world, rng_between(&world->rng, 0, 4 * VOTES_TTL_NS), event);
+    }
     if ((host->cut >> request->node & 1U) == 0 && !is_lost(world)) {
         votes_plan(world, way_ns, event);
     }
@@ -160,7 +149,7 @@ static void carry_out(struct votes_world *world, int index,
     struct votes_event wake = {.what = VOTES_WAKE, .host = index, .life = host->life};
     if (actions->op != OP_NONE) {
         memcpy(ask.nonce, actions->nonce, NONCE_BYTES);
-        round_start(&host->round, &ask, now_of(world, host).boot_ns);
+        round_start(&host->round, &ask, votes_now(world, host).boot_ns);
     }
     if (actions->finished) {
         votes_trace(world, "host %d has drained", index);
@@ -171,13 +160,27 @@ static void carry_out(struct votes_world *world, int index,
     }
 }
 
+static void take_step(struct votes_world *world, int index, struct election_event *event) {
+    struct votes_host *host = &world->hosts[index];
+    event->now = votes_now(world, host);
+    event->handouts = host->handouts;
+    for (size_t i = 0; i < RANDOM_BYTES; i++) {
+        event->random[i] = (unsigned char)rng_next(&world->rng);
+    }
+    votes_check_event(world, index, event);
+    struct election_actions actions = election_step(&host->election, event);
+    votes_check_step(world, index, &actions);
+    host->published = host->election.view;
+    carry_out(world, index, &actions);
+}
+
 /* Requests out, the answer in, as often as there are any. */
 static void drive(struct votes_world *world, int index) {
     struct votes_host *host = &world->hosts[index];
     struct round_request request;
     struct votes_event tick = {.what = VOTES_TICK, .host = index, .life = host->life};
     for (;;) {
-        struct instant now = now_of(world, host);
+        struct instant now = votes_now(world, host);
         while (round_next(&host->round, now.boot_ns, &request)) {
             send(world, index, &request);
         }
@@ -188,15 +191,9 @@ static void drive(struct votes_world *world, int index) {
         if (!round_take(&host->round, &event.reply)) {
             break;
         }
-        event.now = now;
-        event.handouts = host->handouts;
-        for (size_t i = 0; i < RANDOM_BYTES; i++) {
-            event.random[i] = (unsigned char)rng_next(&world->rng);
-        }
-        struct election_actions actions = election_step(&host->election, &event);
-        carry_out(world, index, &actions);
+        take_step(world, index, &event);
     }
-    int64_t wake_ns = round_wake_ns(&host->round, now_of(world, host).boot_ns);
+    int64_t wake_ns = round_wake_ns(&host->round, votes_now(world, host).boot_ns);
     if (wake_ns != NEVER_NS) {
         tick.request = ++host->ticks;
         votes_plan(world, sim_clock_reach(&host->boot, wake_ns) - world->now_ns, tick);
@@ -204,14 +201,7 @@ static void drive(struct votes_world *world, int index) {
 }
 
 void votes_step(struct votes_world *world, int index, struct election_event event) {
-    struct votes_host *host = &world->hosts[index];
-    event.now = now_of(world, host);
-    event.handouts = host->handouts;
-    for (size_t i = 0; i < RANDOM_BYTES; i++) {
-        event.random[i] = (unsigned char)rng_next(&world->rng);
-    }
-    struct election_actions actions = election_step(&host->election, &event);
-    carry_out(world, index, &actions);
+    take_step(world, index, &event);
     drive(world, index);
 }
 
@@ -234,8 +224,10 @@ void votes_start_host(struct votes_world *world, int index) {
         .node_count = host->node_count, .ttl_ns = host->ttl_ns, .margin_ns = host->margin_ns};
     memset(&host->handouts, 0, sizeof host->handouts);
     memset(host->asked, 0, sizeof host->asked);
-    election_init(&host->election, &host->config, 1, now_of(world, host));
+    election_init(&host->election, &host->config, 1, votes_now(world, host));
     round_init(&host->round, &config);
+    host->published = host->election.view;
+    votes_check_start(world, index);
     wake.life = host->life;
     wake.request = ++host->wakes;
     votes_plan(world, rng_between(&world->rng, 0, 3000) * NS_PER_MS, wake);
@@ -246,6 +238,7 @@ static void arrive(struct votes_world *world, struct votes_event *event) {
     if (world->down[event->node]) {
         return;
     }
+    votes_check_arrived(world, event);
     model_store_apply(&world->nodes[event->node], &event->ask, world->now_ns, &event->result);
     event->result.reply.sent = event->sent;
     event->what = VOTES_REPLY;
@@ -299,7 +292,7 @@ static void handle(struct votes_world *world, struct votes_event *event) {
         votes_plan(world, host->woken_until_ns - world->now_ns, *event);
         return;
     }
-    int64_t boot_ns = now_of(world, host).boot_ns;
+    int64_t boot_ns = votes_now(world, host).boot_ns;
     struct election_event tick = {.type = EVENT_TICK};
     switch (event->what) {
     case VOTES_WAKE:
@@ -320,6 +313,7 @@ static void handle(struct votes_world *world, struct votes_event *event) {
         if (host->asked[event->node] == event->request) {
             host->asked[event->node] = 0;
             event->result.reply.sent = event->sent;
+            votes_check_answered(world, event);
             round_answered(&host->round, event->node, &event->result.reply,
                            lists_of(event->result.apart), boot_ns);
             drive(world, event->host);
@@ -329,21 +323,20 @@ static void handle(struct votes_world *world, struct votes_event *event) {
         fault(world, event);
         break;
     case VOTES_READ:
-        answer_reader(world, event->host);
+        votes_ask(world, event->host);
         break;
     }
     /* Somebody asks after whatever happened. */
     for (int i = 0; i < world->host_count && world->violation[0] == '\0'; i++) {
         if (world->hosts[i].up && !is_paused(world, &world->hosts[i])) {
-            answer_reader(world, i);
+            votes_ask(world, i);
         }
     }
 }
 
 static void check_end(struct votes_world *world) {
     if (world->violation[0] == '\0' && world->last_lead_ns < world->end_ns - VOTES_TTL_NS) {
-        snprintf(world->violation, sizeof world->violation,
-                 "nobody leads, though all faults are long over");
+        votes_violation(world, "nobody leads, though all faults are long over");
     }
 }
 
@@ -368,6 +361,10 @@ void votes_run(struct votes_world *world, const struct schedule *schedule) {
         if (event.at_ns > world->end_ns) {
             check_end(world);
             break;
+        }
+        world->at_once = event.at_ns > world->now_ns ? 0 : world->at_once + 1;
+        if (world->at_once > AT_ONCE_MOST) {
+            votes_violation(world, "so much happens at one moment that time does not go on");
         }
         world->now_ns = event.at_ns;
         handle(world, &event);

@@ -231,6 +231,11 @@ bool world_step(struct world *world) {
     if (world->violation[0] != '\0' || !queue_pop(&world->queue, &message)) {
         return false;
     }
+    world->at_once = message.at_ns > world->now_ns ? 0 : world->at_once + 1;
+    if (world->at_once > AT_ONCE_MOST) {
+        world_violation(world, "liveness: so much happens at one moment that time does not go on");
+        return false;
+    }
     world->now_ns = message.at_ns;
     if (world->now_ns > world->plan.end_ns) {
         checks_end(world);

@@ -137,6 +137,7 @@ struct minted {
     uint64_t clock_ms; /* the server's, then */
     uint64_t recorded; /* the record's token before */
     int64_t at_ns;
+    bool excused; /* it may be lower than an older one */
 };
 
 struct published_token {
@@ -200,6 +201,7 @@ struct world {
     struct network network;
     struct queue queue;
     int64_t now_ns;
+    unsigned at_once; /* how many messages have come at this moment */
 
     struct host hosts[HOSTS_MOST];
     uint64_t operations;
@@ -232,7 +234,6 @@ struct world {
     int64_t last_lead_ns;
     uint64_t samples, led_samples;
     unsigned faults, app_faults; /* that came, left out or not */
-    unsigned excused;            /* tokens that may be lower than older ones */
     uint64_t digest;             /* of all answers */
 
     char violation[400]; /* empty: none */

@@ -15,7 +15,8 @@
  * CLOCK_REALTIME. To be compiled with pkg-config's `gavel`. For checks without a system call see
  * gavel_page.h, which is in the same library.
  *
- * All functions may be called from any thread, but for gavel_destroy(). Times are nanoseconds.
+ * All functions may be called from any thread, also at the same time, but for gavel_destroy(), and
+ * gavel_run() one at a time. Times are nanoseconds.
  *
  * A child made by fork() is not attached, it asks the sidecar. But it holds the attachment open
  * until it calls exec or ends, so that the parent's end would go unseen: let no such child outlive
@@ -60,12 +61,14 @@ int gavel_on_change(struct gavel *gavel,
  * and gives leadership away when the process ends. It is attached again after the sidecar was
  * restarted, and does not lead meanwhile. on_revoke (NULL: none) is called in a thread of its own
  * when leadership is about to end: it must stop all work and then return, after which the sidecar
- * is told that it is done. Returns at once: 0, else errno.
+ * is told that it is done. Returns at once: 0, else errno (EAGAIN: no thread can be had), and then
+ * nothing has changed.
  */
 int gavel_attach(struct gavel *gavel, void (*on_revoke)(void *context, uint64_t token),
                  void *context);
-/* Ends the attachment: all work must have ended. Leadership is given away at once. Not to be called
- * from a callback. */
+/* Ends the attachment, and gives leadership away at once: all work must have ended. What
+ * gavel_run() and on_revoke still do is cancelled, and waited for. Not to be called from a callback
+ * or work. */
 void gavel_detach(struct gavel *gavel);
 
 /*

@@ -10,22 +10,30 @@
 void gavel_done(struct gavel *gavel) {
     if (gavel->revoked != 0 && gavel->working == NULL && !gavel->stops && gavel->fd >= 0) {
         gavel_say(gavel->fd, "done", gavel->revoked);
+        gavel->told.token = 0;
     }
 }
 
-static void *run_on_revoke(void *context) {
+/* A thread that lasts as long as the attachment: at the moment of a revocation there may be no new
+ * one to be had, and nobody would be told. */
+static void *serve_on_revoke(void *context) {
     struct gavel *gavel = context;
     (void)pthread_mutex_lock(&gavel->mutex);
-    do { /* again if another one was revoked meanwhile */
+    while (gavel->attached || gavel->stops) {
+        if (!gavel->stops) {
+            (void)pthread_cond_wait(&gavel->changed, &gavel->mutex);
+            continue;
+        }
         uint64_t token = gavel->stops_token;
         (void)pthread_mutex_unlock(&gavel->mutex);
         gavel->on_revoke(gavel->on_revoke_context, token);
         (void)pthread_mutex_lock(&gavel->mutex);
+        /* Again if another one was revoked meanwhile. */
         gavel->stops = gavel->revoked != 0 && gavel->revoked != token;
         gavel->stops_token = gavel->revoked;
-    } while (gavel->stops);
-    gavel_done(gavel);
-    (void)pthread_cond_broadcast(&gavel->changed);
+        gavel_done(gavel);
+        (void)pthread_cond_broadcast(&gavel->changed);
+    }
     (void)pthread_mutex_unlock(&gavel->mutex);
     return NULL;
 }
@@ -34,28 +42,21 @@ static void hear_lease(struct gavel *gavel, const int64_t *numbers) {
     int64_t ttl_ns = numbers[3] * GAVEL_NS_PER_MS;
     int64_t grace_ns = ttl_ns / 10 > 1000 * GAVEL_NS_PER_MS ? ttl_ns / 10 : 1000 * GAVEL_NS_PER_MS;
     gavel->grace_ns = grace_ns < ttl_ns / 5 ? grace_ns : ttl_ns / 5;
-    gavel->held = gavel_pushed(numbers);
+    gavel->held = gavel->told = gavel_pushed(numbers);
     (void)gavel_look_ns(gavel);
     (void)pthread_cond_broadcast(&gavel->changed);
 }
 
 static void hear_revoke(struct gavel *gavel, uint64_t token) {
-    pthread_t thread;
     gavel->revoked = token;
     gavel->held.token = 0;
     gavel_cancel(gavel);
-    if (gavel->on_revoke == NULL || gavel->stops) {
-        if (gavel->runs) {
-            gavel_done(gavel);
-        }
-        return;
-    }
-    gavel->stops = true;
-    gavel->stops_token = token;
-    if (pthread_create(&thread, NULL, run_on_revoke, gavel) == 0) {
-        (void)pthread_detach(thread);
-    } else {
-        gavel->stops = false; /* without `done` the sidecar waits for the end of the lease */
+    if (gavel->serves && !gavel->stops) {
+        gavel->stops = true;
+        gavel->stops_token = token;
+        (void)pthread_cond_broadcast(&gavel->changed);
+    } else if (gavel->runs) {
+        gavel_done(gavel);
     }
 }
 
@@ -105,58 +106,117 @@ static void converse(struct gavel *gavel, struct gavel_line *line) {
     (void)pthread_mutex_unlock(&gavel->mutex);
 }
 
+/* Whether something may still work by what was told on a connection. gavel_run() knows of its own
+ * work; of what else there is we know only that it was told of the lease. */
+static bool may_work(const struct gavel *gavel, const struct gavel_line *line) {
+    bool knows = line->gone || !gavel->attached || (gavel->runs && !gavel->serves);
+    return gavel->working != NULL || gavel->stops ||
+           (!knows && gavel_promise_left_ns(&gavel->told) > 0);
+}
+
+/* The mutex is held. The end of a connection says that nothing works any more, and a new one would
+ * vouch for what does: neither before that is so, whatever has gone wrong. */
+static void wait_for_work(struct gavel *gavel, const struct gavel_line *line) {
+    gavel->held.token = gavel->revoked = 0;
+    gavel_cancel(gavel);
+    while (may_work(gavel, line)) {
+        if (gavel->working != NULL || gavel->stops) {
+            (void)pthread_cond_wait(&gavel->changed, &gavel->mutex);
+        } else {
+            (void)pthread_mutex_unlock(&gavel->mutex);
+            (void)gavel_pause(gavel->detach, LOOK_NS);
+            (void)pthread_mutex_lock(&gavel->mutex);
+        }
+    }
+    gavel->told.token = 0;
+}
+
 static void *follow(void *context) {
     struct gavel *gavel = context;
     struct gavel_line line;
     do {
         if (gavel_line_open(&line, gavel, "attach", gavel->detach)) {
             converse(gavel, &line);
-            gavel_line_close(&line);
         }
         (void)pthread_mutex_lock(&gavel->mutex);
-        gavel->held.token = gavel->revoked = 0;
-        gavel_cancel(gavel);
-        while (gavel->working != NULL ||
-               (gavel->stops && gavel->attached)) { /* a new attachment would vouch for it */
-            (void)pthread_cond_wait(&gavel->changed, &gavel->mutex);
-        }
+        wait_for_work(gavel, &line);
         (void)pthread_mutex_unlock(&gavel->mutex);
+        gavel_line_close(&line);
     } while (!gavel_pause(gavel->detach, GAVEL_AGAIN_MS * GAVEL_NS_PER_MS));
     return NULL;
 }
 
+/* The mutex is held, but while it waits. Ends the threads once nothing works any more. */
+static void leave(struct gavel *gavel, bool follows) {
+    eventfd_t count;
+    gavel->attached = false;
+    gavel->leaves = true;
+    gavel->held.token = 0;
+    gavel_cancel(gavel);
+    gavel_signal(gavel->detach);
+    (void)pthread_cond_broadcast(&gavel->changed);
+    (void)pthread_mutex_unlock(&gavel->mutex);
+    if (follows) {
+        (void)pthread_join(gavel->follower, NULL);
+    }
+    if (gavel->serves) {
+        (void)pthread_join(gavel->server, NULL);
+    }
+    (void)pthread_mutex_lock(&gavel->mutex);
+    (void)eventfd_read(gavel->detach, &count);
+    gavel->serves = gavel->leaves = false;
+    (void)pthread_cond_broadcast(&gavel->changed);
+}
+
+/* The mutex is held. Another thread may be detaching: one at a time. */
+static void wait_for_leave(struct gavel *gavel) {
+    while (gavel->leaves) {
+        (void)pthread_cond_wait(&gavel->changed, &gavel->mutex);
+    }
+}
+
+/* The mutex is held. */
+static int start(struct gavel *gavel) {
+    bool follows = gavel->attached;
+    int failed = 0;
+    gavel->attached = true;
+    if (gavel->on_revoke != NULL && !gavel->serves) {
+        failed = pthread_create(&gavel->server, NULL, serve_on_revoke, gavel);
+        gavel->serves = failed == 0;
+    }
+    if (failed == 0 && !follows) {
+        failed = pthread_create(&gavel->follower, NULL, follow, gavel);
+    }
+    if (failed != 0 && !follows) {
+        leave(gavel, false);
+    }
+    return failed;
+}
+
 int gavel_attach(struct gavel *gavel, void (*on_revoke)(void *context, uint64_t token),
                  void *context) {
-    int failed = 0;
     (void)pthread_mutex_lock(&gavel->mutex);
+    wait_for_leave(gavel);
+    void (*before)(void *, uint64_t) = gavel->on_revoke;
+    void *before_context = gavel->on_revoke_context;
     if (on_revoke != NULL) {
         gavel->on_revoke = on_revoke;
         gavel->on_revoke_context = context;
     }
-    if (!gavel->attached) {
-        failed = pthread_create(&gavel->follower, NULL, follow, gavel);
-        gavel->attached = failed == 0;
+    int failed = start(gavel);
+    if (failed != 0) {
+        gavel->on_revoke = before;
+        gavel->on_revoke_context = before_context;
     }
     (void)pthread_mutex_unlock(&gavel->mutex);
     return failed;
 }
 
 void gavel_detach(struct gavel *gavel) {
-    eventfd_t count;
     (void)pthread_mutex_lock(&gavel->mutex);
-    bool attached = gavel->attached;
-    gavel->attached = false;
-    gavel->held.token = 0;
-    (void)pthread_cond_broadcast(&gavel->changed);
-    (void)pthread_mutex_unlock(&gavel->mutex);
-    if (attached) {
-        gavel_signal(gavel->detach);
-        (void)pthread_join(gavel->follower, NULL);
-        (void)eventfd_read(gavel->detach, &count);
-    }
-    (void)pthread_mutex_lock(&gavel->mutex);
-    while (gavel->stops) {
-        (void)pthread_cond_wait(&gavel->changed, &gavel->mutex);
+    wait_for_leave(gavel);
+    if (gavel->attached) {
+        leave(gavel, true);
     }
     (void)pthread_mutex_unlock(&gavel->mutex);
 }

@@ -31,8 +31,9 @@ struct gavel_leadership {
 };
 
 struct gavel_line {
-    int fd;   /* -1: closed */
-    int wake; /* eventfd: readable, nobody is to wait any more */
+    int fd;    /* -1: closed */
+    bool gone; /* the sidecar has ended it */
+    int wake;  /* eventfd: readable, nobody is to wait any more */
     size_t length, taken;
     char bytes[GAVEL_LINE_MOST];
 };
@@ -52,12 +53,15 @@ struct gavel {
     /* The attachment; guarded by the mutex, as all that follows. */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    pthread_t follower;
-    bool attached;             /* the follower runs */
-    int detach;                /* eventfd: it is to end */
-    int fd;                    /* of its connection, while it is attached; -1 */
-    struct gavel_promise held; /* of the lease */
-    int64_t grace_ns;          /* work is cancelled so long before its end */
+    pthread_t follower, server; /* the second calls on_revoke */
+    bool attached;              /* the follower runs */
+    bool serves;                /* the server does */
+    bool leaves;                /* both are about to end */
+    int detach;                 /* eventfd: it is to end */
+    int fd;                     /* of its connection, while it is attached; -1 */
+    struct gavel_promise held;  /* of the lease */
+    struct gavel_promise told;  /* the last of it, by which something may still work */
+    int64_t grace_ns;           /* work is cancelled so long before its end */
     struct gavel_leadership *working;
     bool runs, stopped;
     uint64_t revoked; /* the token that must not be used any more; 0: none */
@@ -85,7 +89,9 @@ bool gavel_line_open(struct gavel_line *line, const struct gavel *gavel, const c
 /* The next line within the time, without its end: 1. 0: none has come by then. -1: it is over. */
 int gavel_line_read(struct gavel_line *line, int64_t timeout_ns, const char **text);
 void gavel_line_close(struct gavel_line *line);
-/* Sends one line on a descriptor; one that is not taken ends the connection. */
+/* Sends one line on a descriptor. One that is not taken is as if it had not been said: there are
+ * hundreds before it that the sidecar has not read, and the end of a connection would say that
+ * all work has stopped. */
 void gavel_say(int fd, const char *verb, uint64_t token);
 
 /* Sleeps; true: `wake` has become readable. */

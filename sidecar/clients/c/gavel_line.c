@@ -159,6 +159,7 @@ int gavel_line_read(struct gavel_line *line, int64_t timeout_ns, const char **te
             continue;
         }
         if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+            line->gone = true;
             return -1;
         }
         int64_t left_ns = end_ns - gavel_boot_ns();
@@ -179,7 +180,5 @@ void gavel_say(int fd, const char *verb, uint64_t token) {
     char text[64];
     int length = token != 0 ? snprintf(text, sizeof text, "%s %" PRIu64 "\n", verb, token)
                             : snprintf(text, sizeof text, "%s\n", verb);
-    if (send(fd, text, (size_t)length, MSG_NOSIGNAL) != length) {
-        (void)shutdown(fd, SHUT_RDWR);
-    }
+    (void)send(fd, text, (size_t)length, MSG_NOSIGNAL); /* so short a line is taken, or not */
 }

@@ -49,9 +49,10 @@ type Gavel struct {
 	mutex    sync.Mutex
 	changed  chan struct{} // closed, and replaced, at each change of what follows
 	follower context.CancelFunc
-	ended    chan struct{} // closed when the goroutine that follows has ended
+	ended    chan struct{} // of the last goroutine that follows or followed: closed when it has ended
 	conn     net.Conn      // of the attachment, while it is attached
 	held     promise       // what is held of the lease
+	told     promise       // the last of it, by which something may still work
 	grace    time.Duration
 	working  *leadership
 	runs     bool
@@ -255,6 +256,19 @@ func closeAt(ctx context.Context, conn net.Conn) (release func()) {
 	return func() { close(over) }
 }
 
+// wakeAt has whoever reads from the connection leave when ctx is done.
+func wakeAt(ctx context.Context, conn net.Conn) (release func()) {
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-ctx.Done():
+			conn.SetReadDeadline(time.Unix(1, 0))
+		case <-over:
+		}
+	}()
+	return func() { close(over) }
+}
+
 func (g *Gavel) watch(ctx context.Context, tell func(promise)) {
 	conn, reader, err := g.connect("watch")
 	if err != nil {
@@ -297,20 +311,26 @@ func (g *Gavel) Attach(onRevoke func(token uint64)) {
 	}
 	if g.follower == nil {
 		ctx, cancel := context.WithCancel(context.Background())
+		before := g.ended
 		g.follower, g.ended = cancel, make(chan struct{})
-		go g.follow(ctx, g.ended)
+		go g.follow(ctx, before, g.ended)
 	}
 }
 
-// Detach ends the attachment: all work must have ended. Leadership is given away at once.
+// Detach ends the attachment, and gives leadership away at once: all work must have ended. If Run or
+// onRevoke still work, that is done when they have returned, and not waited for.
 func (g *Gavel) Detach() {
 	g.mutex.Lock()
 	cancel, ended := g.follower, g.ended
 	g.follower, g.held = nil, promise{}
+	works := g.working != nil || g.stops
+	g.cancelWork()
 	g.mutex.Unlock()
 	if cancel != nil {
 		cancel()
-		<-ended
+		if !works {
+			<-ended
+		}
 	}
 }
 
@@ -414,48 +434,78 @@ func (g *Gavel) workEnded() {
 func (g *Gavel) done() {
 	if g.revoked != 0 && g.working == nil && !g.stops && g.conn != nil {
 		g.say("done " + strconv.FormatUint(g.revoked, 10))
+		g.told = promise{}
 	}
 }
 
-// say writes one line on the attachment; one that is not taken ends it. The mutex is held.
+// say writes one line on the attachment, without waiting. One that is not taken is as if it had not
+// been said: there are hundreds before it that the sidecar has not read, and the end of the
+// connection would say that all work has stopped. The mutex is held.
 func (g *Gavel) say(line string) {
-	g.conn.SetWriteDeadline(time.Now().Add(again))
-	if _, err := g.conn.Write([]byte(line + "\n")); err != nil {
-		g.conn.Close()
+	if raw, err := g.conn.(*net.UnixConn).SyscallConn(); err == nil {
+		_ = raw.Write(func(fd uintptr) bool {
+			_, _ = syscall.Write(int(fd), []byte(line+"\n")) // so short a line is taken, or not
+			return true
+		})
 	}
 }
 
-func (g *Gavel) follow(ctx context.Context, ended chan struct{}) {
+func (g *Gavel) follow(ctx context.Context, before, ended chan struct{}) {
 	defer close(ended)
+	if before != nil {
+		<-before // something still works by what that was told
+	}
 	for ctx.Err() == nil {
-		g.converse(ctx)
-		g.mutex.Lock()
-		g.conn, g.held, g.revoked = nil, promise{}, 0
-		g.cancelWork()
-		for (g.working != nil || g.stops) && ctx.Err() == nil { // a new attachment would vouch for it
-			changed := g.changed
-			g.mutex.Unlock()
-			select {
-			case <-ctx.Done():
-			case <-changed:
-			}
-			g.mutex.Lock()
+		conn, reader, err := g.connect("attach")
+		gone := true
+		if err == nil {
+			gone = g.converse(ctx, conn, reader)
 		}
-		g.mutex.Unlock()
+		g.waitForWork(ctx, gone)
+		if err == nil {
+			conn.Close()
+		}
 		pause(ctx, again)
 	}
 }
 
-func (g *Gavel) converse(ctx context.Context) {
-	conn, reader, err := g.connect("attach")
-	if err != nil {
-		return
+// waitForWork: the end of a connection says that nothing works any more, and a new one would vouch
+// for what does. Neither before that is so, whatever has gone wrong.
+func (g *Gavel) waitForWork(ctx context.Context, gone bool) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.conn, g.held, g.revoked = nil, promise{}, 0
+	g.cancelWork()
+	for g.mayWork(ctx, gone) {
+		changed, timer := g.changed, time.NewTimer(look)
+		g.mutex.Unlock()
+		select {
+		case <-timer.C:
+		case <-changed:
+		}
+		timer.Stop()
+		g.mutex.Lock()
 	}
-	defer closeAt(ctx, conn)()
+	g.told = promise{}
+}
+
+// mayWork, by what was told on a connection. Run knows of its own work; of what else there is we
+// know only that it was told of the lease.
+func (g *Gavel) mayWork(ctx context.Context, gone bool) bool {
+	knows := gone || ctx.Err() != nil || (g.runs && g.onRevoke == nil)
+	return g.working != nil || g.stops || (!knows && g.told.left() > 0)
+}
+
+// converse returns whether it was the sidecar that has ended it.
+func (g *Gavel) converse(ctx context.Context, conn net.Conn, reader *bufio.Reader) bool {
+	defer wakeAt(ctx, conn)()
 	if line, err := readLine(reader); err != nil || line != "ok" {
-		return
+		return false
 	}
-	conn.SetReadDeadline(time.Time{})
+	conn.SetDeadline(time.Time{})
+	if ctx.Err() != nil { // it may have been woken before that
+		return false
+	}
 	g.mutex.Lock()
 	g.conn = conn
 	g.say("lease")
@@ -465,12 +515,12 @@ func (g *Gavel) converse(ctx context.Context) {
 	for {
 		line, err := readLine(reader)
 		if err != nil {
-			return
+			return err != bufio.ErrBufferFull && ctx.Err() == nil
 		}
 		if n := numbers(line+" 0", "beat", 2); n != nil {
 			go g.beat(beats, time.Duration(n[0])*time.Millisecond/4)
 		} else {
-			g.hear(line)
+			g.hear(ctx, line)
 		}
 	}
 }
@@ -486,11 +536,15 @@ func (g *Gavel) beat(ctx context.Context, every time.Duration) {
 	}
 }
 
-func (g *Gavel) hear(line string) {
+func (g *Gavel) hear(ctx context.Context, line string) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
 	if n := numbers(line, "lease", 4); n != nil && n[0] != g.revoked {
 		g.held = pushed(n)
+		g.told = g.held
 		ttl := time.Duration(n[3]) * time.Millisecond
 		if g.grace = ttl / 10; g.grace < time.Second {
 			g.grace = time.Second

@@ -53,14 +53,17 @@ public final class Gavel implements Closeable {
     private Line watching; // of onChange(), to be ended by close()
     // The attachment; guarded by this, as all that follows.
     private Thread follower; // null: not attached
+    private Thread last;     // ... or the one that still waits for work to end
+    private Thread stopper;  // calls onRevoke
     private Line line;       // its connection, while it is attached
     private Held held;       // what is held of the lease; null: nothing
+    private Held told;       // the last of it, by which something may still work
     private long graceNs;
     private Leadership working;
     private boolean runs;
     private long revoked; // the token that must not be used any more; 0: none
-    private LongConsumer onRevoke;
-    private boolean stops; // onRevoke is at it
+    private volatile LongConsumer onRevoke;
+    private long stops; // the token for which onRevoke is at it; 0: it is not
 
     /** This replica does not lead, or cannot be sure that it does. */
     public static final class NotLeader extends RuntimeException {
@@ -144,21 +147,25 @@ public final class Gavel implements Closeable {
 
     /** The listener is called in a thread of its own: now, and at each change. */
     public void onChange(Listener listener) {
-        start("gavel-watch", () -> {
+        thread("gavel-watch", () -> {
             OptionalLong[] told = {null};
             while (!closed) {
                 watch(listener, told);
                 tell(listener, told, null);
                 pause(AGAIN_MS);
             }
-        });
+        }).start();
     }
 
     private void tell(Listener listener, OptionalLong[] told, Held held) {
         OptionalLong token = valid(held);
         if (!token.equals(told[0]) && !closed) {
             told[0] = token;
-            listener.changed(token.isPresent(), token);
+            try {
+                listener.changed(token.isPresent(), token);
+            } catch (Throwable e) {
+                report(e);
+            }
         }
     }
 
@@ -198,27 +205,72 @@ public final class Gavel implements Closeable {
      * attached, and gives leadership away when the process ends. It is attached again after the
      * sidecar was restarted, and does not lead meanwhile. onRevoke(token) is called in a thread of
      * its own when leadership is about to end: it must stop all work and then return, after which
-     * the sidecar is told that it is done. Returns at once.
+     * the sidecar is told that it is done. Returns at once. OutOfMemoryError: no thread can be had,
+     * and nothing has changed.
      */
     public synchronized void attach(LongConsumer onRevoke) {
-        this.onRevoke = onRevoke != null ? onRevoke : this.onRevoke;
-        if (follower == null) {
-            follower = start("gavel-attach", this::follow);
+        LongConsumer before = this.onRevoke;
+        this.onRevoke = onRevoke != null ? onRevoke : before;
+        boolean done = false;
+        try {
+            startThreads();
+            done = true;
+        } finally {
+            this.onRevoke = done ? this.onRevoke : before;
         }
     }
 
-    /** Ends the attachment: all work must have ended. Leadership is given away at once. */
+    /**
+     * All that will be needed: at the moment of a revocation there may be none to be had, and
+     * nobody would be told.
+     */
+    private void startThreads() {
+        Thread before = last;
+        boolean attached = follower != null;
+        if (!attached) {
+            follower = last = thread("gavel-attach", () -> follow(before));
+        }
+        boolean done = false;
+        try {
+            if (onRevoke != null && stopper == null) {
+                Thread mine = thread("gavel-revoke", this::serve);
+                mine.start();
+                stopper = mine;
+            }
+            if (!attached) {
+                follower.start();
+            }
+            done = true;
+        } finally {
+            if (!done && !attached) {
+                follower = null;
+                last = before;
+                notifyAll(); // the other thread ends
+            }
+        }
+    }
+
+    /**
+     * Ends the attachment, and gives leadership away at once: all work must have ended. If run()
+     * or onRevoke still work, that is done when they have returned, and not waited for.
+     */
     public void detach() {
         Thread ends;
         synchronized (this) {
             ends = follower;
             follower = null;
             held = null;
+            cancel();
             if (line != null) {
                 line.end();
             }
+            ends = working == null && stops == 0 ? ends : null;
             notifyAll();
         }
+        join(ends);
+    }
+
+    private static void join(Thread ends) {
         boolean interrupted = false;
         while (ends != null && ends.isAlive() && ends != Thread.currentThread()) {
             try {
@@ -332,28 +384,12 @@ public final class Gavel implements Closeable {
                 return 0;
             }
         }
-
-        private void guard() {
-            for (long left = leftNs(); left > 0; left = leftNs()) {
-                synchronized (Gavel.this) {
-                    if (working != this) {
-                        return;
-                    }
-                    try {
-                        Gavel.this.wait(Math.min(left / MS + 1, LOOK_MS));
-                    } catch (InterruptedException e) {
-                        return;
-                    }
-                }
-            }
-        }
     }
 
     private synchronized Leadership next() throws InterruptedException {
         while (!closed) {
             if (held != null && held.leftNs() > graceNs + marginNs) {
                 working = new Leadership(held.token, graceNs);
-                start("gavel-guard", working::guard);
                 return working;
             }
             wait();
@@ -381,30 +417,65 @@ public final class Gavel implements Closeable {
 
     /** Says so, if it is owed and nothing works any more. */
     private void done() {
-        if (revoked != 0 && working == null && !stops && line != null) {
+        if (revoked != 0 && working == null && stops == 0 && line != null) {
             line.say("done " + revoked);
+            told = null;
         }
     }
 
-    private void follow() {
+    private void follow(Thread before) {
         Thread mine = Thread.currentThread();
+        join(before); // something still works by what that was told
         while (follows(mine)) {
-            try (Line attached = new Line(path, "attach " + election, timeoutNs)) {
+            Line attached = null;
+            try {
+                attached = new Line(path, "attach " + election, timeoutNs);
                 converse(attached, mine);
             } catch (IOException e) {
                 // The end of the connection means: not leader.
+            } catch (RuntimeException | Error e) { // no memory, say: not leader, but not for ever
+                report(e);
             }
-            synchronized (this) {
-                line = null;
-                held = null;
-                revoked = 0;
-                cancel();
-                // A new attachment would vouch for it.
-                while ((working != null || stops) && follower == mine) {
-                    waitHere(0);
-                }
+            waitForWork(attached, mine);
+            if (attached != null) {
+                attached.close();
             }
             pause(AGAIN_MS);
+        }
+    }
+
+    /**
+     * The end of a connection says that nothing works any more, and a new one would vouch for what
+     * does: neither before that is so, whatever has gone wrong.
+     */
+    private synchronized void waitForWork(Line attached, Thread mine) {
+        line = null;
+        held = null;
+        revoked = 0;
+        cancel();
+        while (mayWork(attached, mine)) {
+            waitHere(LOOK_MS);
+        }
+        told = null;
+    }
+
+    /**
+     * By what was told on this connection. run() knows of its own work; of what else there is we
+     * know only that it was told of the lease.
+     */
+    private boolean mayWork(Line attached, Thread mine) {
+        boolean open = attached != null && !attached.gone;
+        boolean knows = !open || follower != mine || (runs && onRevoke == null);
+        return working != null || stops != 0 || (!knows && told != null && told.leftNs() > 0);
+    }
+
+    /** As if the thread had ended with it, which goes on. */
+    private static void report(Throwable e) {
+        Thread mine = Thread.currentThread();
+        try {
+            mine.getUncaughtExceptionHandler().uncaughtException(mine, e);
+        } catch (RuntimeException | Error also) {
+            return; // as where a thread has ended
         }
     }
 
@@ -426,14 +497,14 @@ public final class Gavel implements Closeable {
         long beatEveryNs = 0;
         long beatAt = System.nanoTime();
         while (follows(mine)) {
-            String heard = attached.readOrNull(
-                beatEveryNs == 0 ? Long.MAX_VALUE : Math.max(beatAt - System.nanoTime(), MS));
+            String heard = attached.readOrNull(Math.min(untilLookNs(),
+                beatEveryNs == 0 ? Long.MAX_VALUE : Math.max(beatAt - System.nanoTime(), MS)));
             Matcher beat = BEAT.matcher(heard == null ? "" : heard);
             if (beat.matches()) {
                 beatEveryNs = number(beat, 1) * MS / 4;
                 beatAt = System.nanoTime();
             } else if (heard != null) {
-                hear(heard);
+                hear(heard, mine);
             }
             if (beatEveryNs != 0 && System.nanoTime() - beatAt >= 0) {
                 beatAt = System.nanoTime() + beatEveryNs;
@@ -444,12 +515,21 @@ public final class Gavel implements Closeable {
         }
     }
 
-    private synchronized void hear(String heard) {
+    /** Cancels the work in time. Work may also begin while we sleep. */
+    private synchronized long untilLookNs() {
+        long leftNs = working != null && !working.over ? working.leftNs() : Long.MAX_VALUE;
+        return held == null || leftNs <= 0 ? Long.MAX_VALUE : Math.min(leftNs, LOOK_MS * MS);
+    }
+
+    private synchronized void hear(String heard, Thread mine) {
         Matcher lease = LEASE.matcher(heard);
         Matcher revoke = REVOKE.matcher(heard);
+        if (follower != mine) {
+            return;
+        }
         if (lease.matches() && number(lease, 1) != revoked) {
             long ttlNs = number(lease, 4) * MS;
-            held = pushed(lease);
+            held = told = pushed(lease);
             graceNs = Math.min(Math.max(ttlNs / 10, 1000 * MS), ttlNs / 5);
             if (working != null && working.token != number(lease, 1)) {
                 cancel();
@@ -459,36 +539,44 @@ public final class Gavel implements Closeable {
             revoked = number(revoke, 1);
             held = null;
             cancel();
-            if (onRevoke != null && !stops) {
-                stops = true;
-                long token = revoked;
-                start("gavel-revoke", () -> stop(token));
+            if (stopper != null && stops == 0) {
+                stops = revoked;
+                notifyAll();
             } else if (runs) {
                 done();
             }
         }
     }
 
-    private void stop(long token) {
-        boolean stopped = false; // an error of onRevoke is no `done`: the lease then runs out
-        try {
-            onRevoke.accept(token);
-            stopped = true;
-        } finally {
-            synchronized (this) {
-                stops = false;
-                if (revoked == token) {
-                    if (stopped) {
-                        done();
-                    }
-                } else if (revoked != 0) { // another one was revoked meanwhile
-                    stops = true;
-                    long next = revoked;
-                    start("gavel-revoke", () -> stop(next));
-                }
-                notifyAll();
+    private void serve() {
+        for (long token = nextStop(); token != 0; token = nextStop()) {
+            boolean stopped = false; // an error of onRevoke is no `done`: the lease then runs out
+            try {
+                onRevoke.accept(token);
+                stopped = true;
+            } catch (Throwable e) {
+                report(e);
             }
+            Thread.interrupted(); // whatever of that it has left
+            hasStopped(token, stopped);
         }
+    }
+
+    /** The token for which onRevoke is to be called; 0: the attachment has ended. */
+    private synchronized long nextStop() {
+        while (follower != null && stops == 0) {
+            waitHere(0);
+        }
+        stopper = stops == 0 ? null : stopper;
+        return stops;
+    }
+
+    private synchronized void hasStopped(long token, boolean stopped) {
+        stops = revoked != token ? revoked : 0; // another one was revoked meanwhile
+        if (stopped) {
+            done();
+        }
+        notifyAll();
     }
 
     // --- time, and lines ----------------------------------------------------------------------
@@ -532,10 +620,9 @@ public final class Gavel implements Closeable {
         return Long.parseLong(found.group(group));
     }
 
-    private static Thread start(String name, Runnable code) {
+    private static Thread thread(String name, Runnable code) {
         Thread thread = new Thread(code, name);
         thread.setDaemon(true);
-        thread.start();
         return thread;
     }
 
@@ -562,6 +649,7 @@ public final class Gavel implements Closeable {
         private final Selector selector;
         private final ByteBuffer bytes = ByteBuffer.allocate(MOST);
         private volatile boolean ended;
+        private volatile boolean gone; // the sidecar has ended it
 
         Line(Path path, String verb, long timeoutNs) throws IOException {
             channel = SocketChannel.open(StandardProtocolFamily.UNIX);
@@ -597,12 +685,16 @@ public final class Gavel implements Closeable {
             }
         }
 
-        /** One that is not taken ends the connection. */
+        /**
+         * One that is not taken is as if it had not been said: there are hundreds before it that
+         * the sidecar has not read, and the end of an attachment would say that all work has
+         * stopped.
+         */
         void say(String text) {
             try {
                 send(text);
             } catch (IOException e) {
-                end();
+                return; // if the sidecar has gone, whoever reads sees it
             }
         }
 
@@ -623,7 +715,7 @@ public final class Gavel implements Closeable {
                         return take(i);
                     }
                 }
-                int got = ended ? -1 : channel.read(bytes);
+                int got = ended ? -1 : receive();
                 if (got < 0 || (got == 0 && !bytes.hasRemaining())) {
                     throw new IOException("the sidecar has gone");
                 }
@@ -635,6 +727,13 @@ public final class Gavel implements Closeable {
                     waitFor(leftNs);
                 }
             }
+        }
+
+        private int receive() throws IOException {
+            gone = true; // unless it goes well
+            int got = channel.read(bytes);
+            gone = got < 0;
+            return got;
         }
 
         private void waitFor(long leftNs) throws IOException {

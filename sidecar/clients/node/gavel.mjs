@@ -67,8 +67,8 @@ function pushed ([, token, validMs, deadlineNs]) {
   return left <= Number(validMs) + UPTIME_MS ? new Held(Number(token), since, left) : null
 }
 
-/** Calls onLine for each line, then onEnd once. */
-function open (path, verb, onLine, onEnd) {
+/** Calls onLine for each line, then onEnd once; onJunk if it cannot be a sidecar's. */
+function open (path, verb, onLine, onEnd, onJunk = (socket) => socket.destroy()) {
   const socket = connect(path)
   let text = ''
   socket.setEncoding('latin1')
@@ -76,8 +76,8 @@ function open (path, verb, onLine, onEnd) {
   socket.on('data', (part) => {
     const lines = (text + part).split('\n')
     text = lines.pop()
-    if (text.length > LINE_MOST) socket.destroy()
     for (const line of lines) if (!socket.destroyed) onLine(line, socket)
+    if (text.length > LINE_MOST) onJunk(socket)
   })
   socket.on('error', () => {})
   socket.on('end', () => socket.destroy())
@@ -99,12 +99,19 @@ function pause (ms, signal) {
   })
 }
 
+/** An error of a callback: as one that nobody has caught, and only that. */
+function report (error) {
+  setImmediate(() => { throw error })
+}
+
 export class Gavel {
   #path; #election; #timeoutMs; #marginMs
   #end = new AbortController() // of everything
-  #following = null // { end, over }: the attachment; null: not attached
+  #following = null // the AbortController of the attachment; null: not attached
+  #over = null // promise: the last attachment has ended
   #socket = null // of the attachment, while it is attached
   #held = null // what is held of the lease
+  #told = null // the last of it, by which something may still work
   #graceMs = 0
   #working = null // { token, graceMs, abort }
   #runs = false
@@ -160,7 +167,11 @@ export class Gavel {
       const token = held && held.leftMs() > this.#marginMs ? held.token : null
       if (told !== token && !this.#end.signal.aborted) {
         told = token
-        callback(token !== null, token)
+        try {
+          callback(token !== null, token)
+        } catch (error) {
+          report(error)
+        }
       }
     }
     const loop = async () => {
@@ -201,19 +212,20 @@ export class Gavel {
   attach (onRevoke = null) {
     this.#onRevoke = onRevoke ?? this.#onRevoke
     if (!this.#following) {
-      const end = new AbortController()
-      this.#following = { end, over: this.#follow(end.signal) }
+      this.#following = new AbortController()
+      this.#over = this.#follow(this.#following.signal, this.#over)
     }
   }
 
-  /** Ends the attachment: all work must have ended. Leadership is given away at once. */
+  /** Ends the attachment, and gives leadership away at once: all work must have ended. If run() or
+   * onRevoke still work, that is done when they have returned, and not waited for. */
   async detach () {
     const following = this.#following
     this.#following = this.#held = null
-    following?.end.abort()
-    this.#socket?.destroy()
+    this.#working?.abort.abort()
+    following?.abort()
     this.#changed()
-    await following?.over
+    if (following && !this.#working && !this.#stops) await this.#over
   }
 
   /** Ends everything. Work that runs is cancelled; run() then gives undefined. */
@@ -304,30 +316,57 @@ export class Gavel {
 
   /** Says so, if it is owed and nothing works any more. */
   #done () {
-    if (this.#revoked && !this.#working && !this.#stops) this.#socket?.write(`done ${this.#revoked}\n`)
+    if (this.#revoked && !this.#working && !this.#stops && this.#socket) {
+      this.#socket.write(`done ${this.#revoked}\n`)
+      this.#told = null
+    }
   }
 
-  async #follow (signal) {
+  async #follow (signal, before) {
+    await before // something may still work by what that was told
     while (!signal.aborted) {
-      await this.#converse(signal)
+      const { socket, gone } = await this.#converse(signal)
       this.#socket = this.#held = null
       this.#revoked = 0
       this.#working?.abort.abort()
-      // A new attachment would vouch for it.
-      while ((this.#working || this.#stops) && !signal.aborted) await this.#change()
+      // The end of a connection says that nothing works any more, and a new one would vouch for
+      // what does: neither before that is so, whatever has gone wrong.
+      while (this.#mayWork(gone, signal)) await pause(LOOK_MS)
+      this.#told = null
+      socket.destroy()
       await pause(AGAIN_MS, signal)
     }
   }
 
+  /** By what was told on a connection. run() knows of its own work; of what else there is we know
+   * only that it was told of the lease. */
+  #mayWork (gone, signal) {
+    const knows = gone || signal.aborted || (this.#runs && !this.#onRevoke)
+    return this.#working || this.#stops || (!knows && this.#told?.leftMs() > 0)
+  }
+
+  /** Gives { socket, gone }: it may still be open, unless the sidecar has gone. */
   #converse (signal) {
     return new Promise((resolve) => {
       let beats
+      let heard = true
+      const over = (gone) => {
+        heard = false
+        clearTimeout(timer)
+        clearInterval(beats)
+        signal.removeEventListener('abort', leave)
+        socket.pause()
+        resolve({ socket, gone })
+      }
+      const leave = () => over(false)
       const timer = setTimeout(() => socket.destroy(), this.#timeoutMs)
       const socket = open(this.#path, `attach ${this.#election}`, (line) => {
+        if (!heard) return
         if (this.#socket === socket) {
           const beat = /^beat ([0-9]{1,9})$/.exec(line)
           if (beat) {
-            const say = () => socket.write('beat\n')
+            // What is not taken yet waits in our own memory: no more of it then.
+            const say = () => socket.writableLength === 0 && socket.write('beat\n')
             clearInterval(beats)
             beats = setInterval(say, Number(beat[1]) / 4)
             say()
@@ -341,14 +380,8 @@ export class Gavel {
         } else {
           socket.destroy()
         }
-      }, () => {
-        clearTimeout(timer)
-        clearInterval(beats)
-        signal.removeEventListener('abort', stop)
-        resolve()
-      })
-      const stop = () => socket.destroy()
-      signal.addEventListener('abort', stop)
+      }, () => over(true), leave)
+      signal.addEventListener('abort', leave)
     })
   }
 
@@ -357,7 +390,7 @@ export class Gavel {
     const revoke = /^revoke ([0-9]{1,15}) [0-9]{1,10}$/.exec(line)
     if (lease && Number(lease[1]) !== this.#revoked) {
       const ttlMs = Number(lease[4])
-      this.#held = pushed(lease)
+      this.#held = this.#told = pushed(lease)
       this.#graceMs = Math.min(Math.max(ttlMs / 10, 1000), ttlMs / 5)
       this.#look()
       this.#changed()
@@ -370,15 +403,19 @@ export class Gavel {
     }
   }
 
+  /** An error of onRevoke is no `done`: the lease then runs out. */
   async #stop (token) {
     this.#stops = true
+    let stopped = false
     try {
       await this.#onRevoke(token)
-    } finally {
-      this.#stops = false
-      this.#changed()
+      stopped = true
+    } catch (error) {
+      report(error)
     }
-    if (this.#revoked === token) this.#done()
-    else if (this.#revoked) this.#stop(this.#revoked) // another one was revoked meanwhile
+    this.#stops = false
+    if (this.#revoked && this.#revoked !== token) this.#stop(this.#revoked) // another one was revoked meanwhile
+    else if (stopped) this.#done()
+    this.#changed()
   }
 }

@@ -13,6 +13,7 @@ All methods may be called from any thread. A child made by fork() is not attache
 
 import os
 import re
+import select
 import socket
 import threading
 import time
@@ -59,10 +60,14 @@ class _Line:
 
     def __init__(self, path, timeout):
         self._held = b""
+        self._ended = self.gone = False  # by end(); by the sidecar
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._socket.settimeout(timeout)
             self._socket.connect(path)
+            self._socket.setblocking(False)
+            self._readable = select.poll()
+            self._readable.register(self._socket, select.POLLIN)
         except OSError:
             self._socket.close()
             raise
@@ -74,7 +79,15 @@ class _Line:
         self._socket.close()
 
     def say(self, text):
-        self._socket.sendall(text.strip().encode() + b"\n")
+        """One that is not taken is as if it had not been said: there are hundreds before it that
+        the sidecar has not read, and the end of an attachment would say that all work has stopped."""
+        try:
+            self._socket.send(text.strip().encode() + b"\n")  # so short a line is taken, or not
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.gone = True
+            raise
 
     def read(self, timeout):
         """The next line. TimeoutError: none has come by then. OSError: the connection is over."""
@@ -83,30 +96,46 @@ class _Line:
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
                 raise TimeoutError
-            self._socket.settimeout(left)
+            if not self._readable.poll(None if left is None else int(min(left, 3600) * 1000) + 1):
+                continue
             try:
                 got = self._socket.recv(4096)
-            except socket.timeout:  # TimeoutError only since Python 3.10
-                raise TimeoutError from None
-            if not got or len(self._held) > 4096:
+            except BlockingIOError:
+                continue
+            except OSError:
+                got = b""
+            if not got:
+                self.gone = not self._ended
                 raise ConnectionError("the sidecar has gone")
             self._held += got
+            if len(self._held) > 4096 and b"\n" not in self._held:
+                raise ConnectionError("this is no sidecar")
         line, self._held = self._held.split(b"\n", 1)
         return line
 
     def is_open(self):
         return self._socket.fileno() >= 0
 
-    def leave(self):
-        """Closes what a child has of it; for the parent it goes on."""
+    def close(self):
+        """By the thread that reads. Or in a child: for the parent it goes on."""
         self._socket.close()
 
     def end(self):
-        """Ends it for the thread that reads, too."""
+        """From any thread: ends it for the one that reads, too."""
+        self._ended = True
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass
+
+
+def _report(error):
+    """As if the thread had ended with it, which goes on."""
+    try:
+        threading.excepthook(threading.ExceptHookArgs(
+            (type(error), error, error.__traceback__, threading.current_thread())))
+    except Exception:
+        pass
 
 
 class Leadership:
@@ -146,14 +175,18 @@ class Gavel:
         self._watching = []
         # The attachment.
         self._follower = None   # the thread; None: not attached
+        self._last = None       # ... or the one that still waits for work to end
+        self._stopper = None    # the thread that calls on_revoke()
         self._line = None       # its connection, while it is attached
+        self._open = None       # ... for as long as it is open
         self._held = None       # what is held of the lease
+        self._told = None       # the last of it, by which something may still work
         self._grace_ns = 0
         self._working = None    # the Leadership that run() has given to work
         self._runs = False
         self._revoked = 0       # the token that must not be used any more
         self._on_revoke = None
-        self._stops = False     # on_revoke() is at it
+        self._stops = 0         # the token for which on_revoke() is at it
         _all.add(self)
 
     # --- asking --------------------------------------------------------------------------------
@@ -190,7 +223,8 @@ class Gavel:
     # --- changes -------------------------------------------------------------------------------
 
     def on_change(self, callback):
-        """callback(leader, token) is called in a thread of its own: now, and at each change."""
+        """callback(leader, token) is called in a thread of its own: now, and at each change.
+        RuntimeError: no thread can be had."""
         threading.Thread(target=self._watch, args=(callback,), daemon=True).start()
 
     def _watch(self, callback):
@@ -201,7 +235,10 @@ class Gavel:
             token = held.token if held and held.left_ns() > self._margin_ns else None
             if told != (token,) and not self._closed:
                 told = (token,)
-                callback(token is not None, token)
+                try:
+                    callback(token is not None, token)
+                except BaseException as error:
+                    _report(error)
         while not self._closed:
             try:
                 with _Line(self._path, self._timeout) as line:
@@ -235,22 +272,48 @@ class Gavel:
         it is attached, and gives leadership away when the process ends. It is attached again after
         the sidecar was restarted, and does not lead meanwhile. on_revoke(token) is called in a
         thread of its own when leadership is about to end: it must stop all work and then return,
-        after which the sidecar is told that it is done. Returns at once."""
+        after which the sidecar is told that it is done. Returns at once. RuntimeError: no thread
+        can be had, and nothing has changed."""
         with self._change:
-            self._on_revoke = on_revoke or self._on_revoke
-            if self._follower is None:
-                self._follower = threading.Thread(target=self._follow, daemon=True)
+            before, self._on_revoke = self._on_revoke, on_revoke or self._on_revoke
+            try:
+                self._start()
+            except BaseException:
+                self._on_revoke = before
+                raise
+
+    def _start(self):
+        """All threads that will be needed: at the moment of a revocation there may be none to be
+        had, and nobody would be told."""
+        last, attached = self._last, self._follower is not None
+        if not attached:
+            self._follower = self._last = threading.Thread(
+                target=self._follow, args=(last,), daemon=True)
+        try:
+            if self._on_revoke and not self._stopper:
+                stopper = threading.Thread(target=self._serve, daemon=True)
+                stopper.start()
+                self._stopper = stopper
+            if not attached:
                 self._follower.start()
+        except BaseException:
+            if not attached:
+                self._follower, self._last = None, last
+                self._change.notify_all()  # the other thread ends
+            raise
 
     def detach(self):
-        """Ends the attachment: all work must have ended. Leadership is given away at once."""
+        """Ends the attachment, and gives leadership away at once: all work must have ended. If
+        run() or on_revoke() still work, that is done when they have returned, and not waited for."""
         with self._change:
             follower, self._follower = self._follower, None
             self._held = None
-            if self._line:
+            self._cancel()
+            works = self._working or self._stops
+            if self._line and not works:
                 self._line.end()
             self._change.notify_all()
-        if follower and follower is not threading.current_thread():
+        if follower and not works and follower is not threading.current_thread():
             follower.join()
 
     def close(self):
@@ -319,25 +382,46 @@ class Gavel:
         if self._revoked and not self._working and not self._stops and self._line:
             try:
                 self._line.say(f"done {self._revoked}")
+                self._told = None
             except OSError:
                 pass
 
-    def _follow(self):
+    def _follow(self, before):
         mine = threading.current_thread()
+        if before:
+            before.join()  # something still works by what that was told
         while self._follower is mine:
+            line = None
             try:
-                with _Line(self._path, self._timeout) as line:
-                    self._converse(line, mine)
-            except (OSError, ValueError):
-                pass
+                line = self._open = _Line(self._path, self._timeout)
+                self._converse(line, mine)
+            except Exception as error:  # whatever it is: not leader
+                if not isinstance(error, (OSError, ValueError)):
+                    _report(error)
             with self._change:
                 self._line = self._held = None
                 self._revoked = 0
                 self._cancel()
-                while self._working or (self._stops and self._follower is mine):
-                    self._change.wait()  # a new attachment would vouch for it
+                # The end of a connection says that nothing works any more, and a new one would
+                # vouch for what does: neither before that is so, whatever has gone wrong.
+                while self._may_work(line, mine):
+                    self._change.wait(_LOOK_S)
+                self._told = self._open = None
+            if line:
+                line.close()
+            with self._change:
                 if self._follower is mine:
                     self._change.wait(_AGAIN_S)
+
+    def _may_work(self, line, mine):
+        """By what was told on this connection. run() knows of its own work; of what else there is
+        we know only that it was told of the lease."""
+        if self._working or self._stops:
+            return True
+        if self._follower is not mine or line is None or line.gone:
+            return False
+        knows = self._runs and not self._on_revoke
+        return not knows and self._told is not None and self._told.left_ns() > 0
 
     def _converse(self, line, mine):
         line.say(f"attach {self._election}")
@@ -359,9 +443,10 @@ class Gavel:
             if beat:
                 beat_every = max(int(beat[1]), 4) / 4000
             elif words:
-                self._hear(words)
-            if self._working:
-                self._working.cancelled()
+                self._hear(words, mine)
+            working = self._working
+            if working:
+                working.cancelled()
             if beat_every is not None and time.monotonic() >= beat_at:
                 beat_at = time.monotonic() + beat_every
                 with self._change:
@@ -369,15 +454,19 @@ class Gavel:
 
     def _until_cancel_s(self, most):
         working, held = self._working, self._held
-        if working is None or held is None or working._over.is_set():
+        if held is None:
             return most
+        if working is None or working._over.is_set():
+            return min(most, _LOOK_S)  # work may begin while we sleep
         return min(most, _LOOK_S, (held.left_ns() - working._grace_ns) / 1e9)
 
-    def _hear(self, words):
+    def _hear(self, words, mine):
         lease, revoke = _LEASE.fullmatch(words), _REVOKE.fullmatch(words)
         with self._change:
+            if self._follower is not mine:
+                return
             if lease and int(lease[1]) != self._revoked:
-                self._held = _pushed(*map(int, lease.groups()[:3]))
+                self._held = self._told = _pushed(*map(int, lease.groups()[:3]))
                 ttl_ns = int(lease[4]) * _MS
                 self._grace_ns = min(max(ttl_ns // 10, 1_000_000_000), ttl_ns // 5)
                 if self._working and self._working.token != int(lease[1]):
@@ -386,38 +475,49 @@ class Gavel:
             elif revoke:
                 self._revoked, self._held = int(revoke[1]), None
                 self._cancel()
-                if self._on_revoke and not self._stops:
-                    self._stops = True
-                    threading.Thread(target=self._stop, args=(self._revoked,)).start()
+                if self._stopper and not self._stops:
+                    self._stops = self._revoked
+                    self._change.notify_all()
                 elif self._runs:
                     self._done()
 
+    def _serve(self):
+        with self._change:
+            while self._follower or self._stops:
+                if self._stops:
+                    self._stop(self._stops)
+                else:
+                    self._change.wait()
+            self._stopper = None
+
     def _stop(self, token):
-        """An error of on_revoke() is no `done`: the lease then runs out."""
+        """The lock is held, but not meanwhile. An error of on_revoke() is no `done`: the lease
+        then runs out."""
         stopped = False
+        self._change.release()
         try:
             self._on_revoke(token)
             stopped = True
+        except BaseException as error:
+            _report(error)
         finally:
-            with self._change:
-                self._stops = False
-                if self._revoked == token:
-                    if stopped:
-                        self._done()
-                elif self._revoked:  # another one was revoked meanwhile
-                    self._stops = True
-                    threading.Thread(target=self._stop, args=(self._revoked,)).start()
-                self._change.notify_all()
+            self._change.acquire()
+        # Again if another one was revoked meanwhile.
+        self._stops = self._revoked if self._revoked != token else 0
+        if stopped:
+            self._done()
+        self._change.notify_all()
 
     def _forked(self):
         """In the child. The attachment is the parent's; the lock may be held by a thread that is
         not here."""
         self._change = threading.Condition()
-        for line in [*self._watching, self._line]:
+        for line in [*self._watching, self._open]:
             if line:
-                line.leave()
-        self._follower = self._line = self._held = self._working = None
-        self._watching, self._runs, self._stops, self._revoked = [], False, False, 0
+                line.close()
+        self._follower = self._last = self._stopper = None
+        self._line = self._open = self._held = self._told = self._working = None
+        self._watching, self._runs, self._stops, self._revoked = [], False, 0, 0
 
 
 def _forked():

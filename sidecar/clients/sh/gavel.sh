@@ -12,14 +12,26 @@
 # GAVELCTL       where gavelctl is
 # GAVEL_SOCKET   the sidecar's socket
 # GAVEL_ELECTION may be left out where the sidecar has one
-# A yes is good for the answer's VALID_MS, counted (by gavelctl) from before the question was sent,
-# less GAVEL_MARGIN_MS: a shell needs a while for the next command.
+# A yes is good for the answer's VALID_MS, counted from before gavelctl was started, by /proc/uptime
+# (which also counts while the host is suspended), less GAVEL_MARGIN_MS: a shell needs a while for the
+# next command.
 : "${GAVELCTL:=gavelctl}" "${GAVEL_MARGIN_MS:=50}" "${GAVEL_TIMEOUT:=1s}" "${GAVEL_POLL_S:=0.3}"
 
+# Sets gavel_clock, in hundredths of a second (rounded down). Fails where there is none.
+gavel_clock() {
+    { read -r gavel_clock _; } 2>/dev/null </proc/uptime || return 1
+    gavel_clock=$((${gavel_clock%.*} * 100 + 1${gavel_clock#*.} - 100)) # "08" would be octal
+}
+
 gavel_token() {
+    gavel_clock || return 1
+    gavel_asked=$gavel_clock
     # shellcheck disable=SC2046
     set -- $("$GAVELCTL" check --timeout "$GAVEL_TIMEOUT" ${GAVEL_ELECTION:+"$GAVEL_ELECTION"} 2>/dev/null)
-    [ $# = 3 ] && [ "$1" = leader ] && [ "$3" -gt "$GAVEL_MARGIN_MS" ] && printf '%s\n' "$2"
+    [ $# = 3 ] && [ "$1" = leader ] && [ "$3" -gt "$GAVEL_MARGIN_MS" ] || return 1
+    gavel_clock || return 1
+    # Looked at last: whatever has taken its time between the question and here counts.
+    [ $(($3 - (gavel_clock - gavel_asked + 1) * 10)) -gt "$GAVEL_MARGIN_MS" ] && printf '%s\n' "$2"
 }
 
 gavel_is_leader() {

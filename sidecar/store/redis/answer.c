@@ -5,7 +5,7 @@
 #define TTL_MAX_MS UINT64_C(3600000)
 /* Redis' own bound on an expiry is far above; this one keeps nanoseconds within 64 bits. */
 #define EXPIRY_MAX_MS UINT64_C(9000000000000)
-#define APART_MOST UINT64_C(2)
+#define APART_MOST UINT64_C(3)
 #define REPLICAS_MAX UINT64_C(10000)
 #define CLOCK_MAX_US UINT64_C(9007199254740991) /* 2^53 - 1: exact in Lua */
 
@@ -209,11 +209,17 @@ static bool read_no(const redisReply *answer, enum store_event_type type,
     const redisReply *status = member(answer, MEMBER_STATUS);
     reply->outcome = OUTCOME_NO;
     reply->expires_in_ns = -1;
-    if (is_text(status, "held")) {
+    bool held_listed = is_text(status, "held-listed");
+    bool listed = is_text(status, "listed");
+    reply->warnings |= held_listed || listed ? (uint32_t)WARNING_NODE_LIST_DIFFERS : 0;
+    if (held_listed || is_text(status, "held")) {
         reply->reason = type == STORE_ACQUIRED ? REASON_HELD_BY_OTHER : REASON_RENEWAL_REFUSED;
         return read_held(answer, reply);
     }
-    if (is_text(status, "foreign")) {
+    if (listed) {
+        reply->reason = REASON_STORE_REFUSED;
+        reply->held = true;
+    } else if (is_text(status, "foreign")) {
         reply->reason = REASON_FOREIGN_VALUE;
         reply->held = true;
         memcpy(reply->holder, "?", sizeof "?");

@@ -15,7 +15,8 @@ bool redis_answer_read(const redisReply *answer, enum store_event_type type,
                        struct store_reply *reply);
 
 /* Where a list of nodes was sent along, an answer ends with how far the record's is from it: 0, 1,
- * 2 for more. Takes that off `answer`, a copy of its head. False: it does not end so. */
+ * 2 for more; 3: it is another, and has run out. Takes that off `answer`, a copy of its head.
+ * False: it does not end so. */
 bool redis_answer_take_list(redisReply *answer, unsigned *apart);
 
 /* How many replicas were attached to the server, of an answer that was read. */

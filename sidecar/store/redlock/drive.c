@@ -41,6 +41,10 @@ static void explain(const struct redlock_store *store, const struct redlock_elec
         snprintf(event->text, sizeof event->text,
                  "a lease stands under a list of nodes that differs from ours by more than one: "
                  "change the list one node at a time");
+    } else if (round->one_server) {
+        snprintf(event->text, sizeof event->text,
+                 "nodes are one server under several names, or do not say who they are (INFO is "
+                 "denied): too few servers are left for a majority");
     } else if (event->reply.outcome == OUTCOME_UNSURE) {
         bool told = round->blamed < store->list.count;
         const struct redlock_node *node = &store->nodes[told ? round->blamed : 0];
@@ -112,11 +116,10 @@ void redlock_on_event(void *context, const struct store_event *event) {
     if (event->reply.outcome == OUTCOME_UNSURE) {
         memcpy(node->text, event->text, sizeof node->text);
     }
-    enum round_lists lists = event->lists_apart == 0   ? LISTS_SAME
-                             : event->lists_apart == 1 ? LISTS_ONE_APART
-                                                       : LISTS_FURTHER_APART;
-    round_answered(&store->elections[event->election].round, node->index, &event->reply, lists,
-                   clock_now().boot_ns);
+    static const enum round_lists lists[] = {LISTS_SAME, LISTS_ONE_APART, LISTS_FURTHER_APART,
+                                             LISTS_RUN_OUT};
+    round_answered(&store->elections[event->election].round, node->index, &event->reply,
+                   lists[event->lists_apart & 3], clock_now().boot_ns);
     redlock_drive(store, event->election);
 }
 

@@ -12,6 +12,9 @@ import java.util.stream.Collectors;
 /** Speaks the line protocol of ../languages.py with the client for Java: Program SOCKET ELECTION */
 public final class Program {
     private static final Semaphore FINISH = new Semaphore(0);
+    private static final Semaphore GO = new Semaphore(0); // onRevoke may return
+
+    private static final boolean THROWS = System.getenv("THROWS") != null; // every callback fails
 
     private Program() {
     }
@@ -19,6 +22,37 @@ public final class Program {
     private static synchronized void say(Object... words) {
         System.out.println(Arrays.stream(words).map(String::valueOf).collect(Collectors.joining(" ")));
         System.out.flush();
+    }
+
+    private static void revoked(long token) {
+        sayAndThrow("revoked", token, nowNs());
+        if (System.getenv("SLOW") != null) {
+            GO.acquireUninterruptibly();
+        }
+    }
+
+    private static void churn(Gavel gavel) throws InterruptedException {
+        Thread[] threads = new Thread[4];
+        for (int i = 0; i < threads.length; i++) {
+            threads[i] = new Thread(() -> {
+                for (int j = 0; j < 25; j++) {
+                    gavel.attach(Program::revoked);
+                    gavel.detach();
+                }
+            });
+            threads[i].start();
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        say("churned");
+    }
+
+    private static void sayAndThrow(Object... words) {
+        say(words);
+        if (THROWS) {
+            throw new IllegalStateException(words[0].toString());
+        }
     }
 
     private static long nowNs() {
@@ -50,6 +84,9 @@ public final class Program {
     }
 
     public static void main(String[] arguments) throws Exception {
+        if (THROWS) {
+            Thread.setDefaultUncaughtExceptionHandler((thread, e) -> say("failed"));
+        }
         Gavel gavel = new Gavel(Path.of(arguments[0]), arguments.length > 1 ? arguments[1] : "");
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -63,8 +100,14 @@ public final class Program {
                         say("require", "not-leader");
                     }
                 }
-                case "watch" -> gavel.onChange((leader, token) -> say("change", leader, text(token)));
-                case "attach" -> gavel.attach(token -> say("revoked", token, nowNs()));
+                case "watch" -> gavel.onChange((leader, token) -> sayAndThrow("change", leader, text(token)));
+                case "attach" -> {
+                    try {
+                        gavel.attach(Program::revoked);
+                    } catch (OutOfMemoryError e) {
+                        say("cannot");
+                    }
+                }
                 case "detach" -> {
                     gavel.detach();
                     say("detached");
@@ -75,6 +118,8 @@ public final class Program {
                     thread.start();
                 }
                 case "finish" -> FINISH.release();
+                case "go" -> GO.release();
+                case "churn" -> churn(gavel);
                 default -> throw new IllegalArgumentException(line);
             }
         }

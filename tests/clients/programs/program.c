@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -13,6 +14,7 @@
 
 static struct gavel *client;
 static int finish; /* eventfd */
+static int go;     /* eventfd: readable, on_revoke may return */
 
 static int64_t now_ns(void) {
     struct timespec now;
@@ -41,7 +43,31 @@ static void on_change(void *context, bool leader, uint64_t token) {
 
 static void on_revoke(void *context, uint64_t token) {
     (void)context;
+    eventfd_t count;
     say("revoked", token);
+    if (getenv("SLOW") != NULL) {
+        (void)eventfd_read(go, &count);
+    }
+}
+
+static void *churn(void *context) {
+    (void)context;
+    for (int i = 0; i < 25; i++) {
+        (void)gavel_attach(client, on_revoke, NULL);
+        gavel_detach(client);
+    }
+    return NULL;
+}
+
+static void churn_in_many(void) {
+    pthread_t threads[4];
+    for (size_t i = 0; i < 4; i++) {
+        (void)pthread_create(&threads[i], NULL, churn, NULL);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        (void)pthread_join(threads[i], NULL);
+    }
+    (void)printf("churned\n");
 }
 
 static int work(struct gavel_leadership *leadership, void *context) {
@@ -81,7 +107,9 @@ static void obey(const char *verb) {
     } else if (strcmp(verb, "watch") == 0) {
         (void)gavel_on_change(client, on_change, NULL);
     } else if (strcmp(verb, "attach") == 0) {
-        (void)gavel_attach(client, on_revoke, NULL);
+        if (gavel_attach(client, on_revoke, NULL) != 0) {
+            (void)printf("cannot\n");
+        }
     } else if (strcmp(verb, "detach") == 0) {
         gavel_detach(client);
         (void)printf("detached\n");
@@ -89,6 +117,10 @@ static void obey(const char *verb) {
         (void)pthread_detach(thread);
     } else if (strcmp(verb, "finish") == 0) {
         (void)eventfd_write(finish, 1);
+    } else if (strcmp(verb, "go") == 0) {
+        (void)eventfd_write(go, 1);
+    } else if (strcmp(verb, "churn") == 0) {
+        churn_in_many();
     }
     (void)fflush(stdout);
 }
@@ -96,6 +128,7 @@ static void obey(const char *verb) {
 int main(int argc, char **argv) {
     char line[64];
     finish = eventfd(0, EFD_CLOEXEC);
+    go = eventfd(0, EFD_CLOEXEC);
     client = gavel_create(argv[1], argc > 2 ? argv[2] : "");
     if (client == NULL) {
         return 1;

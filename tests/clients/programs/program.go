@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -26,6 +27,30 @@ func text(token uint64) string {
 }
 
 var finish = make(chan struct{}, 1)
+var goOn = make(chan struct{}, 1) // onRevoke may return
+
+func revoked(token uint64) {
+	fmt.Println("revoked", token, nowNs())
+	if os.Getenv("SLOW") != "" {
+		<-goOn
+	}
+}
+
+func churn(g *gavel.Gavel) {
+	var all sync.WaitGroup
+	for i := 0; i < 4; i++ {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for i := 0; i < 25; i++ {
+				g.Attach(revoked)
+				g.Detach()
+			}
+		}()
+	}
+	all.Wait()
+	fmt.Println("churned")
+}
 
 func work(ctx context.Context, token uint64) error {
 	fmt.Println("started", token, nowNs())
@@ -60,7 +85,7 @@ func main() {
 				fmt.Println("change", leader, text(token))
 			})
 		case "attach":
-			g.Attach(func(token uint64) { fmt.Println("revoked", token, nowNs()) })
+			g.Attach(revoked)
 		case "detach":
 			g.Detach()
 			fmt.Println("detached")
@@ -71,6 +96,10 @@ func main() {
 			}()
 		case "finish":
 			finish <- struct{}{}
+		case "go":
+			goOn <- struct{}{}
+		case "churn":
+			churn(g)
 		}
 	}
 }

@@ -10,10 +10,32 @@ from gavel import Gavel, NotLeader  # noqa: E402
 
 gavel = Gavel(sys.argv[1], sys.argv[2])
 finish = threading.Event()
+go = threading.Event()  # on_revoke may return
+throws = "THROWS" in os.environ  # every callback fails
+if throws:
+    threading.excepthook = lambda args: say("failed")
 
 
 def say(*words):
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
+
+
+def say_and_throw(*words):
+    say(*words)
+    if throws:
+        raise ValueError(words)
+
+
+def revoked(token):
+    say_and_throw("revoked", token, now_ns())
+    if "SLOW" in os.environ:
+        go.wait()
+
+
+def churn():
+    for _ in range(25):
+        gavel.attach(revoked)
+        gavel.detach()
 
 
 def now_ns():
@@ -52,9 +74,13 @@ for line in sys.stdin:
     elif verb == "require":
         say("require", require())
     elif verb == "watch":
-        gavel.on_change(lambda leader, token: say("change", str(leader).lower(), token or "-"))
+        gavel.on_change(
+            lambda leader, token: say_and_throw("change", str(leader).lower(), token or "-"))
     elif verb == "attach":
-        gavel.attach(lambda token: say("revoked", token, now_ns()))
+        try:
+            gavel.attach(revoked)
+        except RuntimeError:
+            say("cannot")
     elif verb == "detach":
         gavel.detach()
         say("detached")
@@ -62,3 +88,12 @@ for line in sys.stdin:
         threading.Thread(target=run, daemon=True).start()
     elif verb == "finish":
         finish.set()
+    elif verb == "go":
+        go.set()
+    elif verb == "churn":
+        threads = [threading.Thread(target=churn) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        say("churned")

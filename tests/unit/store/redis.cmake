@@ -1,13 +1,13 @@
 # The Redis store. Tests that need a redis-server start one of their own; where the program is
 # missing they are skipped.
-foreach(name url names answer failure steps stream scripts values servers peer listen gate store barrier
-        sentinel watcher handshake login)
+foreach(name url names answer failure steps stream scripts values lists servers peer listen gate
+        store barrier sentinel watcher handshake login)
     gavel_unit_test(test_redis_${name} ${CMAKE_CURRENT_LIST_DIR}/test_redis_${name}.c
         gavel_store_redis)
     set_tests_properties(unit.test_redis_${name} PROPERTIES SKIP_RETURN_CODE 77)
 endforeach()
 # With a server or with real timeouts: too long for those tests that run at each save.
-foreach(name scripts values servers peer listen gate store barrier sentinel watcher
+foreach(name scripts values lists servers peer listen gate store barrier sentinel watcher
         handshake login)
     set_tests_properties(unit.test_redis_${name} PROPERTIES LABELS store)
 endforeach()

@@ -23,6 +23,7 @@ struct kit {
     struct redis_names names;
     struct store_setup setup;
     struct store_reply reply; /* of the last script */
+    unsigned apart;           /* with a list of nodes: what it says of the record's */
     char error[512];          /* its error; empty: none */
 };
 
@@ -92,7 +93,11 @@ static inline bool kit_run(struct kit *kit, enum store_event_type type,
     if (error) {
         snprintf(kit->error, sizeof kit->error, "%s", reply->str);
     } else {
-        assert_true(redis_answer_read(reply, type, &kit->reply));
+        redisReply head = *reply;
+        if (kit->setup.node_list != NULL && type != STORE_RELEASED) {
+            assert_true(redis_answer_take_list(&head, &kit->apart));
+        }
+        assert_true(redis_answer_read(&head, type, &kit->reply));
     }
     freeReplyObject(reply);
     return !error;

@@ -5,6 +5,8 @@ local nonce, identity, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local seen, floor, take = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
 local wait, again = tonumber(ARGV[7]), tonumber(ARGV[8] or '0')
 list = ARGV[9] or ''
+alone = list == ''
+believe(seen, floor)
 
 -- How the last lease ended, as far as the record proves it, and why not better.
 local function judge(state)
@@ -35,6 +37,10 @@ if not state then
   return problem
 end
 local record = state.record
+problem = state.kind ~= 'ours' and too_far(state)
+if problem then
+  return problem
+end
 
 if state.kind == 'ours' then
   local how, doubt = kept(state)
@@ -48,7 +54,7 @@ elseif state.kind ~= 'free' then
   return refusal(state)
 elseif record.corrupt then
   return corrupt()
-elseif not take or state.apart > 1 then
+elseif not take or state.apart > 1 or listed(state) then
   return refusal(state)
 end
 

@@ -7,14 +7,28 @@ end
 
 local LEASE, RECORD = KEYS[1], KEYS[2]
 local TOKEN_MAX = 100000000000000
+local TOKEN_FAR = 90000000000000 -- no clock comes there, and counting up takes ages
 local CLOCK_MAX_US = 9007199254740991
 local TTL_MAX_MS = 3600000
+local WAIT_MAX_MS = 24 * TTL_MAX_MS
+local SET_BACK_MS = 60000
 local VALUE_MAX = 512
 local REPLICAS_MAX = 10000
 local LIST_MAX = 2048
 
 -- The names of all nodes, where this server is one of several that vote; empty: it stands alone.
 local list = ''
+-- The largest token that is believed. A node alone could lift those of all others to the last there
+-- is; where the floor or what was seen is as high, it is meant.
+local believed = TOKEN_MAX
+local function believe(seen, floor)
+  if list ~= '' and math.max(seen, floor) < TOKEN_FAR then
+    believed = TOKEN_FAR
+  end
+end
+
+-- It is asked as the only server there is.
+local alone = false
 
 local function dec(number)
   return string.format('%.0f', number)
@@ -87,6 +101,9 @@ local function read_lease(state, nonce)
   if not holder or #holder ~= 32 or not token or not ttl or ttl == 0 then
     return nil
   end
+  if holder ~= nonce and token > believed then
+    return nil
+  end
   state.kind = holder == nonce and 'ours' or 'held'
   state.nonce, state.token, state.ttl, state.identity = holder, token, ttl, identity
   return nil
@@ -138,8 +155,19 @@ local function lists_apart(one, other)
   return apart
 end
 
+-- Whether the record's lease may last still. No end is written that is further away than the ttl
+-- beside it, or than W where that is above the largest ttl, but clocks are set back a little. One that
+-- is would hold up everybody for as long as it says: it proves nothing, so who takes the lock waits.
+local function unexpired(state)
+  local record = state.record
+  local ends = whole(record.ends, CLOCK_MAX_US)
+  local most = record.ttl < TTL_MAX_MS and record.ttl or WAIT_MAX_MS
+  return ends and ends > state.now_us and ends <= end_us(state, most + SET_BACK_MS)
+end
+
 -- How far the list of a lease, or of a record that has not run out, is from ours: 0, 1 or 2. Where
--- the record has no list, somebody takes this server for the only one.
+-- the record has no list, somebody takes this server for the only one. Another list that has run out
+-- is told of too: its leader may be cut off from this node only.
 local function read_list(state)
   local record = state.record
   state.apart = 0
@@ -147,10 +175,17 @@ local function read_list(state)
   if list == '' or not known or #known > LIST_MAX then
     return
   end
-  local ends = whole(record.ends, CLOCK_MAX_US)
-  if state.kind == 'held' or state.kind == 'ours' or (ends and ends > state.now_us) then
+  if state.kind == 'held' or state.kind == 'ours' or unexpired(state) then
     state.apart = math.min(2, lists_apart(list, known))
+  elseif lists_apart(list, known) > 0 then
+    state.ran_out = true
   end
+end
+
+-- The record names a list while this server is asked as the only one: a leader by a majority of
+-- those nodes need not have this one, and nothing here would show it. Only people know better.
+local function listed(state)
+  return alone and (state.record.list or '') ~= ''
 end
 
 -- Everything there is to know, read once; or nil and an error.
@@ -167,6 +202,15 @@ local function look(nonce)
   end
   read_list(state)
   return state
+end
+
+-- Nothing is granted upon a token that is not believed; what is held already goes on.
+local function too_far(state)
+  if state.record.token <= believed then
+    return nil
+  end
+  return redis.error_reply(table.concat({'GAVELTOKEN', RECORD, 'has tok', dec(state.record.token),
+    'which no clock explains: put it right, or raise --token-floor'}, ' '))
 end
 
 local function corrupt()
@@ -197,7 +241,7 @@ local function answer(status, state, token, ttl, ...)
   local words = {status, dec(token), dec(ttl), dec(state.now_us), state.server,
     dec(state.replicas), ...}
   if list ~= '' then
-    words[#words + 1] = dec(state.apart)
+    words[#words + 1] = state.ran_out and '3' or dec(state.apart)
   end
   return words
 end
@@ -206,14 +250,15 @@ end
 local function refusal(state)
   local record = state.record
   if state.kind ~= 'held' then
-    return answer(state.kind, state, record.token, record.ttl)
+    local status = state.kind == 'free' and listed(state) and 'listed' or state.kind
+    return answer(status, state, record.token, record.ttl)
   end
   local left = redis.call('PTTL', LEASE)
   local stuck = left == -1 or left > state.ttl
   if stuck and state.ttl >= 300 and not failed(redis.pcall('PEXPIRE', LEASE, dec(state.ttl))) then
     left = state.ttl
   end
-  return answer('held', state, math.max(record.token, state.token),
+  return answer(listed(state) and 'held-listed' or 'held', state, math.max(record.token, state.token),
     math.max(record.ttl, state.ttl), state.nonce, string.sub(state.identity, 1, 129), dec(left),
     stuck and '1' or '0')
 end

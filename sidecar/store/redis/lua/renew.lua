@@ -5,16 +5,21 @@ local nonce, ttl, raise = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1'
 local seen, floor, wait = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local least = tonumber(ARGV[7] or '0')
 list = ARGV[8] or ''
+believe(seen, floor)
 
 local state, problem = look(nonce)
 if not state then
   return problem
 elseif state.kind ~= 'ours' then
-  return refusal(state)
+  return too_far(state) or refusal(state)
 end
 
 local token = math.max(state.token, least)
 if raise then
+  problem = too_far(state)
+  if problem then
+    return problem
+  end
   token, problem = mint(state, seen, floor, token)
   if not token then
     return problem
