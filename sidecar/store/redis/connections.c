@@ -54,16 +54,15 @@ static struct redis_command on_request(void *context, size_t op, bool body) {
 /* What people have to know of an answer that is right in itself. */
 static void note_strange(struct redis_store *store, size_t op, struct store_event *event) {
     bool no = event->reply.outcome == OUTCOME_NO;
-    char space[REDIS_NAME_SIZE];
-    redis_names_space(space, sizeof space, store->setup.namespace_, store->setup.elections[op]);
-    if (no && event->reply.reason == REASON_FOREIGN_VALUE) {
+    bool foreign = no && event->reply.reason == REASON_FOREIGN_VALUE;
+    bool listed = no && event->reply.reason == REASON_STORE_REFUSED;
+    if (foreign || listed) {
+        char space[REDIS_NAME_SIZE];
+        redis_names_space(space, sizeof space, store->setup.namespace_, store->setup.elections[op]);
         snprintf(event->text, sizeof event->text,
-                 "%.94s:lease holds a value that gavel did not write", space);
-        set_problem(store, op, event->text);
-    } else if (no && event->reply.reason == REASON_STORE_REFUSED) {
-        snprintf(event->text, sizeof event->text,
-                 "a node of redlock: end its replicas, wait W, then delete the "
-                 "field list of %.60s:record",
+                 foreign ? "%.94s:lease holds a value that gavel did not write"
+                         : "a node of redlock: end its replicas, wait W, then delete the field "
+                           "list of %.60s:record",
                  space);
         set_problem(store, op, event->text);
     } else if (store->steps.stands) {
