@@ -93,6 +93,7 @@ void round_start(struct round *round, const struct round_ask *ask, int64_t now_n
     round->one_server = false;
     round->again_ns = 0;
     round->glance_ns = NEVER_NS;
+    round->settled_ns = NEVER_NS;
     round->warnings = now_ns < round->lists_ns ? (uint32_t)WARNING_NODE_LIST_DIFFERS : 0;
     round->longest_ttl_ns = 0;
     round->done = false;
@@ -199,6 +200,18 @@ bool round_next(struct round *round, int64_t now_ns, struct round_request *reque
     return false;
 }
 
+/* A yes that came after its operation: back with it. Where the grant was refused for good before
+ * anybody was told of it, what the node proved stays proved. */
+static void take_late(struct round *round, size_t index, const unsigned char *nonce,
+                      const struct store_reply *reply, enum prior_doubt doubt) {
+    const struct quorum *grant = grant_of(round, nonce);
+    bool untold = grant != (struct quorum *)0 && grant->first_yes_ns == 0;
+    struct quorum_node node = {.held = true, .proved = doubt == DOUBT_NONE, .token = reply->token};
+    memcpy(node.server, reply->server, SERVER_ID_MAX);
+    bool passes_on = untold && round_is_ended(round, nonce);
+    round_give_back(round, index, nonce, passes_on ? &node : (const struct quorum_node *)0);
+}
+
 static void take_acquired(struct round *round, size_t index, const struct round_ask *asked,
                           const struct store_reply *reply, int64_t now_ns) {
     struct round_node *node = &round->nodes[index];
@@ -211,7 +224,7 @@ static void take_acquired(struct round *round, size_t index, const struct round_
         if (live) {
             quorum_granted(grant, index, reply, doubt, now_ns);
         } else {
-            round_give_back(round, index, asked->nonce, (const struct quorum_node *)0);
+            take_late(round, index, asked->nonce, reply, doubt);
         }
     } else if (reply->outcome == OUTCOME_NO) {
         if (live) {
@@ -340,10 +353,15 @@ int64_t round_wake_ns(const struct round *round, int64_t now_ns) {
         now_ns < round->patience_ns) {
         return round->again_ns;
     }
-    if (round->glance_ns > now_ns && round->glance_ns < round->patience_ns) {
-        return round->glance_ns;
+    int64_t wake_ns =
+        now_ns < round->patience_ns ? round->patience_ns : round->deadline_ns + GRACE_NS;
+    if (round->glance_ns > now_ns && round->glance_ns < wake_ns) {
+        wake_ns = round->glance_ns;
     }
-    return now_ns < round->patience_ns ? round->patience_ns : round->deadline_ns + GRACE_NS;
+    if (round->settled_ns > now_ns && round->settled_ns < wake_ns) {
+        wake_ns = round->settled_ns;
+    }
+    return wake_ns;
 }
 
 bool round_take(struct round *round, struct store_reply *reply) {

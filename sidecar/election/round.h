@@ -80,9 +80,10 @@ struct round {
     struct round_ask ask; /* the present operation; OP_NONE: none */
     unsigned serial;
     int64_t started_ns, patience_ns, deadline_ns;
-    int64_t glance_ns; /* a majority would do: those silent so far are waited for until then */
-    int64_t again_ns;  /* when those that refused are asked once more; 0: they are not */
-    int64_t wait_ns;   /* W, as far as is known by now */
+    int64_t glance_ns;  /* a majority would do: those silent so far are waited for until then */
+    int64_t settled_ns; /* a majority has spoken: with rivals among them, that is enough then */
+    int64_t again_ns;   /* when those that refused are asked once more; 0: they are not */
+    int64_t wait_ns;    /* W, as far as is known by now */
     int64_t longest_ttl_ns;
     int64_t lists_ns;  /* until then another list is warned of; the grant has written over it */
     bool writes;       /* the second part: the token is written back */

@@ -145,6 +145,7 @@ static void start_writing(struct round *round, int64_t now_ns, const struct quor
     round->writes = true;
     round->again_ns = 0;
     round->glance_ns = NEVER_NS;
+    round->settled_ns = NEVER_NS;
     round->patience_ns = now_ns + round->ask.timeout_ns / ROUND_PATIENCE_SHARE;
     for (size_t i = 0; i < round->config.node_count; i++) {
         struct quorum_node *node = &grant->nodes[i];
@@ -185,6 +186,26 @@ static void evaluate_writing(struct round *round, int64_t now_ns) {
     } else if (pending == 0) {
         fail_acquire(round, now_ns, false);
     }
+}
+
+/* Rivals have parts of it, and a majority of nodes has spoken a while ago: who waits for silent
+ * nodes loses more time than a new attempt takes. */
+static bool is_settled(struct round *round, int64_t now_ns) {
+    size_t said = 0;
+    bool rivals = false;
+    for (size_t i = 0; i < round->config.node_count; i++) {
+        const struct round_node *node = &round->nodes[i];
+        said += node->said ? 1 : 0;
+        rivals = rivals || (node->said && node->reply.outcome == OUTCOME_NO &&
+                            node->reply.holder_nonce_known);
+    }
+    if (!rivals || said < round->config.node_count / 2 + 1) {
+        return false;
+    }
+    if (round->settled_ns == NEVER_NS) {
+        round->settled_ns = now_ns + GLANCE_NS;
+    }
+    return now_ns >= round->settled_ns;
 }
 
 /* How many nodes are held by the one that refused us at `index`. */
@@ -238,6 +259,7 @@ static void evaluate_acquire(struct round *round, int64_t now_ns) {
     size_t has = quorum_votes(grant, &held);
     size_t pending = round_pending(round);
     bool late = now_ns >= round->patience_ns || pending == 0;
+    bool settled = is_settled(round, now_ns);
     if (round->clash) {
         fail_acquire(round, now_ns, true);
     } else if (quorum_votes(grant, &counting) >= majority) {
@@ -247,7 +269,7 @@ static void evaluate_acquire(struct round *round, int64_t now_ns) {
     } else if (has >= majority && late) {
         start_writing(round, now_ns, &held);
     } else if (has + pending < majority || pending == 0 ||
-               (late && round_said(round) >= majority)) {
+               (late && round_said(round) >= majority) || settled) {
         if (now_ns >= round->patience_ns || !is_favourite(round, has)) {
             fail_acquire(round, now_ns, false);
         } else if (round->again_ns == 0) {

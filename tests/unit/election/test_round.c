@@ -96,6 +96,33 @@ static void a_late_yes_is_given_back(void **state) {
     assert_int_equal(told(&table).outcome, OUTCOME_NO);
     answer(&table, 2, yes(60, PRIOR_CLEAN));
     assert_int_equal(table.asked[2].ask.op, OP_RELEASE);
+    assert_true(table.asked[2].ask.clean && table.asked[2].ask.token == 60);
+
+    table = laid(3);
+    acquire(&table);
+    answer(&table, 0, held_by(99));
+    answer(&table, 1, held_by(99));
+    answer(&table, 2, yes(60, PRIOR_NONE));
+    assert_int_equal(table.asked[2].ask.op, OP_RELEASE);
+    assert_false(table.asked[2].ask.clean); /* it proved nothing */
+}
+
+static void a_late_yes_to_a_grant_that_led_gets_no_mark(void **state) {
+    (void)state;
+    struct table table = leading();
+    start(&table, OP_RENEW, (struct round_ask){.take = false});
+    answer(&table, 1, missing);
+    answer(&table, 0, yes(90, PRIOR_NONE));
+    answer(&table, 2, yes(95, PRIOR_NONE));
+    assert_int_equal(told(&table).outcome, OUTCOME_YES);
+    assert_int_equal(table.asked[1].ask.op, OP_ACQUIRE); /* the repair, which takes its time */
+    start(&table, OP_RENEW, (struct round_ask){.take = false});
+    answer(&table, 0, held_by(99));
+    answer(&table, 2, held_by(99));
+    assert_int_equal(told(&table).outcome, OUTCOME_NO);
+    answer(&table, 1, yes(90, PRIOR_CLEAN));
+    assert_int_equal(table.asked[1].ask.op, OP_RELEASE);
+    assert_false(table.asked[1].ask.clean); /* an application may trust what it was told yet */
 }
 
 static void renewals_carry_the_token_and_make_missing_keys_anew(void **state) {
@@ -221,6 +248,33 @@ static void of_two_that_collide_the_favourite_stays(void **state) {
     assert_int_equal(table.asked[0].ask.op, OP_RELEASE);
 }
 
+static void rivals_do_not_wait_for_silent_nodes(void **state) {
+    (void)state;
+    struct table table = laid(5); /* two of which are frozen */
+    acquire(&table);
+    answer(&table, 0, yes(60, PRIOR_CLEAN));
+    answer(&table, 1, yes(60, PRIOR_CLEAN));
+    answer(&table, 2, held_by(99));
+    wait_for_it(&table); /* a moment, which they might use */
+    assert_true(table.now_ns < 1000 * S + 50 * MS);
+    wait_for_it(&table);
+    assert_int_equal(table.asked[2].ask.op, OP_ACQUIRE); /* it has more of them: it asks again */
+    answer(&table, 2, yes(60, PRIOR_CLEAN));
+    wait_for_it(&table);
+    assert_int_equal(told(&table).outcome, OUTCOME_YES);
+
+    table = laid(5);
+    acquire(&table);
+    answer(&table, 0, yes(60, PRIOR_CLEAN));
+    answer(&table, 1, held_by(99));
+    answer(&table, 2, held_by(99));
+    wait_for_it(&table);
+    assert_true(table.now_ns < 1000 * S + 50 * MS);
+    assert_int_equal(told(&table).outcome, OUTCOME_NO); /* it has less */
+    assert_int_equal(table.asked[0].ask.op, OP_RELEASE);
+    assert_true(table.asked[0].ask.clean);
+}
+
 static void a_release_marks_where_the_grant_counts(void **state) {
     (void)state;
     struct table table = laid(3);
@@ -255,12 +309,14 @@ int main(void) {
         cmocka_unit_test(a_lost_round_is_given_back_but_where_it_was_refused),
         cmocka_unit_test(a_nonce_that_goes_on_gets_no_mark),
         cmocka_unit_test(a_late_yes_is_given_back),
+        cmocka_unit_test(a_late_yes_to_a_grant_that_led_gets_no_mark),
         cmocka_unit_test(renewals_carry_the_token_and_make_missing_keys_anew),
         cmocka_unit_test(a_majority_of_nos_ends_it_at_once),
         cmocka_unit_test(a_raise_reads_all_records_that_can_be_reached),
         cmocka_unit_test(a_key_that_came_back_with_another_token_is_a_new_grant),
         cmocka_unit_test(half_of_four_refuses_and_is_warned_of),
         cmocka_unit_test(of_two_that_collide_the_favourite_stays),
+        cmocka_unit_test(rivals_do_not_wait_for_silent_nodes),
         cmocka_unit_test(a_release_marks_where_the_grant_counts),
         cmocka_unit_test(silence_takes_the_whole_time),
     };
