@@ -12,6 +12,7 @@ import pytest
 from kit import page
 from kit.application import Application
 from kit.clock import MS, S, boottime_ns, wait_until
+from kit.clockshim import ClockShim
 from kit.page import PageReader
 from kit.sidecar import GAVEL, TIMING, run
 
@@ -250,6 +251,22 @@ def test_clearing_on_loss_of_the_lock(start, read, redis):
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="no unshare here")
+def test_a_reader_is_told_by_the_wall_clock_that_the_machine_was_paused(start, read, folder):
+    """Only the reader hears of it: its sidecar is stopped. It needs a newer page afterwards."""
+    a = start("pod-a", "--mode", "efficiency", "--ttl", "20s")
+    a.wait_leader()
+    shim = ClockShim(folder)
+    reader = read(a, env=shim.env)
+    assert reader.check().leader
+    a.freeze()
+    shim.step(60)
+    assert not reader.check().leader
+    shim.step(0)
+    assert not reader.check().leader
+    a.thaw()
+    wait_until(lambda: reader.check().leader, 20)
+
+
 def test_a_reader_in_another_time_namespace_refuses(leader, read):
     inside = ["unshare", "--time", "--boottime", "1000", "--fork", "--kill-child"]
     if subprocess.run([*inside, "true"], capture_output=True).returncode != 0:

@@ -33,12 +33,13 @@ def parse(line):
 
 
 class PageReader:
-    """prefix: what the reader is run by, such as strace; user: another user's id (as root)."""
+    """prefix: what the reader is run by, such as strace; user: another user's id (as root); env:
+    what it gets beside ours."""
 
-    def __init__(self, path, prefix=(), user=None):
+    def __init__(self, path, prefix=(), user=None, env=None):
         extra = {} if user is None else {"user": user, "group": user, "extra_groups": []}
         # A leak cannot be looked for while another traces.
-        env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"} if prefix else None
+        env = {**os.environ, **({"ASAN_OPTIONS": "detect_leaks=0"} if prefix else {}), **(env or {})}
         self.process = subprocess.Popen([*prefix, READER, path], stdin=subprocess.PIPE, env=env,
                                         stdout=subprocess.PIPE, text=True, bufsize=1, **extra)
 

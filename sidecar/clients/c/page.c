@@ -32,10 +32,37 @@ static int64_t read_clock(clockid_t clock) {
     return (int64_t)time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
+/* How far the coarse clock may be behind the exact one; negative: there is none. */
+static int64_t measure_coarse(void) {
+    struct timespec tick;
+    if (clock_getres(CLOCK_REALTIME_COARSE, &tick) != 0 || tick.tv_sec != 0 || tick.tv_nsec <= 0) {
+        return -1;
+    }
+    return tick.tv_nsec;
+}
+
+/*
+ * The time of day is read for its steps alone: of time that passes BOOTTIME tells. The kernel sets
+ * the coarse clock at once when it is stepped, and it costs a fifth of the exact one.
+ */
+static int64_t read_real(void) {
+    static _Atomic int64_t behind_ns; /* 0: not asked yet */
+    int64_t most_ns = atomic_load_explicit(&behind_ns, memory_order_relaxed);
+    if (most_ns == 0) {
+        most_ns = measure_coarse();
+        atomic_store_explicit(&behind_ns, most_ns, memory_order_relaxed);
+    }
+    if (most_ns < 0) {
+        return read_clock(CLOCK_REALTIME);
+    }
+    int64_t coarse_ns = read_clock(CLOCK_REALTIME_COARSE);
+    return coarse_ns == INT64_MAX ? coarse_ns : coarse_ns + most_ns;
+}
+
 static struct page_clocks read_clocks(void) {
     struct page_clocks now;
     now.boot_ns = read_clock(CLOCK_BOOTTIME);
-    now.real_ns = read_clock(CLOCK_REALTIME);
+    now.real_ns = read_real();
     return now;
 }
 
