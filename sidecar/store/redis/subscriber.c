@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "store/redis/command.h"
 #include "store/redis/failure.h"
+#include "store/redis/release.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -115,30 +116,16 @@ static bool is_text(const redisReply *reply, const char *text) {
            memcmp(reply->str, text, reply->len) == 0;
 }
 
-/* "TOKEN clean" or "TOKEN unclean". */
-static bool read_message(const redisReply *message, bool *clean) {
-    size_t digits = strspn(message->str, "0123456789");
-    if (digits == 0 || digits > 16 || strlen(message->str) != message->len) {
-        return false;
-    }
-    *clean = strcmp(message->str + digits, " clean") == 0;
-    return *clean || strcmp(message->str + digits, " unclean") == 0;
-}
-
 static void on_message(struct redis_subscriber *subscriber, const redisReply *reply) {
-    bool clean = false;
-    size_t length = 0;
-    const redisReply *channel = reply->element[1];
-    const char *name = channel->type == REDIS_REPLY_STRING
-                           ? redis_names_election(channel->str, channel->len,
-                                                  subscriber->setup.namespace_, &length)
-                           : NULL;
-    for (size_t i = 0; name != NULL && i < subscriber->setup.count; i++) {
+    struct redis_release release;
+    if (!redis_release_read(reply, subscriber->setup.namespace_, &release)) {
+        return;
+    }
+    for (size_t i = 0; i < subscriber->setup.count; i++) {
         const char *election = subscriber->setup.elections[i];
-        if (strlen(election) == length && memcmp(election, name, length) == 0) {
-            if (read_message(reply->element[2], &clean)) {
-                subscriber->setup.on_release(subscriber->setup.context, i, clean);
-            }
+        if (strlen(election) == release.length &&
+            memcmp(election, release.election, release.length) == 0) {
+            subscriber->setup.on_release(subscriber->setup.context, i, release.clean);
             return;
         }
     }
