@@ -27,4 +27,6 @@ def enter(arguments):
         return (tried.stderr.strip().splitlines() or ["no namespaces here"])[-1]
     os.environ[MARK] = "1"
     sys.stdout.flush()
-    os.execvp(UNSHARE[0], [*UNSHARE, sys.executable, "-m", "chaos", *arguments])
+    # The first process there inherits what killed applications leave; a shell buries it.
+    buries = ("sh", "-c", '"$@"; exit $?', "sh")
+    os.execvp(UNSHARE[0], [*UNSHARE, *buries, sys.executable, "-m", "chaos", *arguments])
