@@ -41,13 +41,18 @@ struct quorum *round_grant(struct round *round) {
     return look ? (struct quorum *)0 : grant_of(round, round->ask.nonce);
 }
 
-bool round_is_ended(const struct round *round, const unsigned char *nonce) {
+/* The place of a grant that is over; ENDED_NONCES: it is none of those. */
+static unsigned ended_place(const struct round *round, const unsigned char *nonce) {
     for (unsigned i = 0; i < ENDED_NONCES && i < round->ended_count; i++) {
         if (memcmp(round->ended[i], nonce, NONCE_BYTES) == 0) {
-            return true;
+            return i;
         }
     }
-    return false;
+    return ENDED_NONCES;
+}
+
+bool round_is_ended(const struct round *round, const unsigned char *nonce) {
+    return ended_place(round, nonce) != ENDED_NONCES;
 }
 
 /* A node that may hold a grant which is over gives it back. Its mark is as good as the lease: on a
@@ -204,11 +209,10 @@ bool round_next(struct round *round, int64_t now_ns, struct round_request *reque
  * anybody was told of it, what the node proved stays proved. */
 static void take_late(struct round *round, size_t index, const unsigned char *nonce,
                       const struct store_reply *reply, enum prior_doubt doubt) {
-    const struct quorum *grant = grant_of(round, nonce);
-    bool untold = grant != (struct quorum *)0 && grant->first_yes_ns == 0;
+    unsigned place = ended_place(round, nonce);
     struct quorum_node node = {.held = true, .proved = doubt == DOUBT_NONE, .token = reply->token};
     memcpy(node.server, reply->server, SERVER_ID_MAX);
-    bool passes_on = untold && round_is_ended(round, nonce);
+    bool passes_on = place != ENDED_NONCES && round->untold[place];
     round_give_back(round, index, nonce, passes_on ? &node : (const struct quorum_node *)0);
 }
 
@@ -275,6 +279,10 @@ static void take_renewed(struct round *round, size_t index, const struct round_a
         }
     } else {
         quorum_refused(grant, index, !reply->held);
+        /* Slower than the majority, which ended the renewal without it. */
+        bool late = round->ask.op == OP_NONE || node->asked_serial != round->serial;
+        node->repair = node->repair || (late && !reply->held && grant->live &&
+                                        grant == &round->grants[round->held]);
     }
 }
 
@@ -284,11 +292,14 @@ static void note_answer(struct round *round, size_t index, const struct store_re
     struct round_node *node = &round->nodes[index];
     struct quorum *grant = round_grant(round);
     node->answered = true;
+    if (reply->outcome == OUTCOME_UNSURE && node->said) {
+        return;
+    }
     node->reply = *reply;
-    node->said = node->said || reply->outcome != OUTCOME_UNSURE;
     if (reply->outcome == OUTCOME_UNSURE) {
         return;
     }
+    node->said = true;
     round->warnings |= reply->warnings;
     round->warnings |= lists != LISTS_SAME ? (uint32_t)WARNING_NODE_LIST_DIFFERS : 0;
     if (lists == LISTS_RUN_OUT) {

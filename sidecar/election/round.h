@@ -74,6 +74,7 @@ struct round {
     struct quorum grants[2]; /* the one that is held, and one that is asked for */
     size_t held;             /* index of the first */
     unsigned char ended[ENDED_NONCES][NONCE_BYTES];
+    bool untold[ENDED_NONCES]; /* ended before anybody was told that it was granted */
     unsigned ended_count;
     struct round_node nodes[QUORUM_NODES_MAX];
 

@@ -10,9 +10,11 @@
  * list of nodes that has no majority in common with ours. */
 #define GLANCE_NS (25 * NS_PER_MS)
 
-static void end_nonce(struct round *round, const unsigned char *nonce) {
-    if (!round_is_ended(round, nonce)) {
-        memcpy(round->ended[round->ended_count % ENDED_NONCES], nonce, NONCE_BYTES);
+static void end_grant(struct round *round, const struct quorum *grant, bool untold) {
+    if (!round_is_ended(round, grant->nonce)) {
+        unsigned place = round->ended_count % ENDED_NONCES;
+        memcpy(round->ended[place], grant->nonce, NONCE_BYTES);
+        round->untold[place] = untold;
         round->ended_count++;
     }
 }
@@ -66,7 +68,7 @@ static void fail_acquire(struct round *round, int64_t now_ns, bool refused) {
     grant->live = false;
     round->failures++;
     if (no) {
-        end_nonce(round, grant->nonce);
+        end_grant(round, grant, grant->first_yes_ns == 0);
         bool ours = round->clash || round->one_server;
         round_say_no(round, now_ns, ours ? REASON_STORE_REFUSED : REASON_HELD_BY_OTHER);
     } else {
@@ -81,7 +83,7 @@ static void succeed(struct round *round, int64_t now_ns, bool counting) {
     round_say_yes(round, now_ns, counting);
     if (index != round->held && (round->ask.op == OP_ACQUIRE || !round->grants[round->held].live)) {
         if (round->grants[round->held].live) {
-            end_nonce(round, round->grants[round->held].nonce);
+            end_grant(round, &round->grants[round->held], false);
         }
         round->grants[round->held].live = false;
         round->held = index;
@@ -105,7 +107,7 @@ static void lose(struct round *round, int64_t now_ns) {
                 round_give_back(round, i, grant->nonce, (const struct quorum_node *)0);
             }
         }
-        end_nonce(round, grant->nonce);
+        end_grant(round, grant, false);
         grant->live = false;
     }
     finish(round);
@@ -196,8 +198,10 @@ static bool is_settled(struct round *round, int64_t now_ns) {
     for (size_t i = 0; i < round->config.node_count; i++) {
         const struct round_node *node = &round->nodes[i];
         said += node->said ? 1 : 0;
+        /* One who has just come, not one who is gone and whose lease runs out. */
         rivals = rivals || (node->said && node->reply.outcome == OUTCOME_NO &&
-                            node->reply.holder_nonce_known);
+                            node->reply.holder_nonce_known &&
+                            node->reply.expires_in_ns > round->config.ttl_ns / 2);
     }
     if (!rivals || said < round->config.node_count / 2 + 1) {
         return false;
@@ -285,8 +289,7 @@ void round_ask_again(struct round *round) {
         struct round_node *node = &round->nodes[i];
         if (node->answered && node->said && grant->nodes[i].refused) {
             node->wanted = true;
-            node->answered = false;
-            node->said = false;
+            node->answered = false; /* what it said counts until it says something else */
         }
     }
 }
@@ -343,7 +346,7 @@ static void evaluate_release(struct round *round, int64_t now_ns) {
     } else {
         round_say_no(round, now_ns, REASON_RENEWAL_REFUSED);
     }
-    end_nonce(round, grant->nonce);
+    end_grant(round, grant, false);
     grant->live = false;
     finish(round);
 }

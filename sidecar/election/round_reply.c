@@ -148,19 +148,23 @@ static int64_t free_in_ns(const struct round *round) {
     return free_ns[count / 2];
 }
 
-/* The largest token that a majority of those who answer remembers. What only fewer do was never
- * published, and must not make the others' records look old. */
+/* The token that a majority of nodes remembers: one that was published stands on a majority. Others
+ * are of attempts that failed, and must not make the records of nodes without them look old. */
 static uint64_t common_token(const struct round *round) {
-    int64_t tokens[QUORUM_NODES_MAX];
-    size_t count = 0;
-    for (size_t i = 0; i < round->config.node_count; i++) {
-        if (round->nodes[i].said) {
-            insert(tokens, count, (int64_t)round->nodes[i].reply.token);
-            count++;
+    size_t count = round->config.node_count;
+    for (size_t i = 0; i < count; i++) {
+        size_t same = 0;
+        for (size_t j = 0; j < count; j++) {
+            same += round->nodes[i].said && round->nodes[j].said &&
+                            round->nodes[i].reply.token == round->nodes[j].reply.token
+                        ? 1
+                        : 0;
+        }
+        if (same > count / 2) {
+            return round->nodes[i].reply.token;
         }
     }
-    size_t majority = round->config.node_count / 2 + 1;
-    return count < majority ? 0 : (uint64_t)tokens[count - majority];
+    return 0;
 }
 
 /* Candidates that took each other's majority away must not meet again at once. */

@@ -219,60 +219,29 @@ static void half_of_four_refuses_and_is_warned_of(void **state) {
     assert_true((reply.warnings & WARNING_EVEN_NODES) != 0);
 }
 
-static void of_two_that_collide_the_favourite_stays(void **state) {
+static void a_late_yes_keeps_its_proof_when_the_next_attempt_has_begun(void **state) {
     (void)state;
     struct table table = laid(3);
-    acquire(&table); /* its nonce is the smaller one */
-    answer(&table, 0, yes(60, PRIOR_CLEAN));
-    answer(&table, 1, held_by(99));
-    answer(&table, 2, held_by(98));
-    assert_true(is_silent(&table));
-    assert_int_equal(table.asked[0].ask.op, OP_NONE); /* nothing is given back */
-    table.now_ns = round_wake_ns(&table.round, table.now_ns);
-    round_tick(&table.round, table.now_ns);
-    take_requests(&table);
-    assert_int_equal(table.asked[1].ask.op, OP_ACQUIRE);
-    answer(&table, 1, yes(60, PRIOR_CLEAN));
-    answer(&table, 2, held_by(98));
-    assert_int_equal(told(&table).outcome, OUTCOME_YES);
-
-    table = laid(3);
-    table.nonce = 99; /* the next one, 100, is not */
     acquire(&table);
-    answer(&table, 0, yes(60, PRIOR_CLEAN));
+    answer(&table, 0, held_by(99));
     answer(&table, 1, held_by(99));
-    answer(&table, 2, held_by(98));
-    struct store_reply reply = told(&table);
-    assert_int_equal(reply.outcome, OUTCOME_NO);
-    assert_true(reply.expires_in_ns < S && !reply.holder_nonce_known);
-    assert_int_equal(table.asked[0].ask.op, OP_RELEASE);
+    assert_int_equal(told(&table).outcome, OUTCOME_NO);
+    acquire(&table);
+    answer(&table, 2, yes(60, PRIOR_CLEAN)); /* of the first */
+    assert_int_equal(table.asked[2].ask.op, OP_RELEASE);
+    assert_true(table.asked[2].ask.clean && table.asked[2].ask.token == 60);
 }
 
-static void rivals_do_not_wait_for_silent_nodes(void **state) {
+static void a_node_slower_than_the_majority_is_repaired_too(void **state) {
     (void)state;
-    struct table table = laid(5); /* two of which are frozen */
-    acquire(&table);
-    answer(&table, 0, yes(60, PRIOR_CLEAN));
-    answer(&table, 1, yes(60, PRIOR_CLEAN));
-    answer(&table, 2, held_by(99));
-    wait_for_it(&table); /* a moment, which they might use */
-    assert_true(table.now_ns < 1000 * S + 50 * MS);
-    wait_for_it(&table);
-    assert_int_equal(table.asked[2].ask.op, OP_ACQUIRE); /* it has more of them: it asks again */
-    answer(&table, 2, yes(60, PRIOR_CLEAN));
-    wait_for_it(&table);
+    struct table table = leading();
+    start(&table, OP_RENEW, (struct round_ask){.take = false});
+    answer(&table, 0, yes(90, PRIOR_NONE));
+    answer(&table, 2, yes(95, PRIOR_NONE));
     assert_int_equal(told(&table).outcome, OUTCOME_YES);
-
-    table = laid(5);
-    acquire(&table);
-    answer(&table, 0, yes(60, PRIOR_CLEAN));
-    answer(&table, 1, held_by(99));
-    answer(&table, 2, held_by(99));
-    wait_for_it(&table);
-    assert_true(table.now_ns < 1000 * S + 50 * MS);
-    assert_int_equal(told(&table).outcome, OUTCOME_NO); /* it has less */
-    assert_int_equal(table.asked[0].ask.op, OP_RELEASE);
-    assert_true(table.asked[0].ask.clean);
+    answer(&table, 1, missing);
+    assert_int_equal(table.asked[1].ask.op, OP_ACQUIRE);
+    assert_true(table.asked[1].ask.token == 90);
 }
 
 static void a_release_marks_where_the_grant_counts(void **state) {
@@ -315,8 +284,8 @@ int main(void) {
         cmocka_unit_test(a_raise_reads_all_records_that_can_be_reached),
         cmocka_unit_test(a_key_that_came_back_with_another_token_is_a_new_grant),
         cmocka_unit_test(half_of_four_refuses_and_is_warned_of),
-        cmocka_unit_test(of_two_that_collide_the_favourite_stays),
-        cmocka_unit_test(rivals_do_not_wait_for_silent_nodes),
+        cmocka_unit_test(a_late_yes_keeps_its_proof_when_the_next_attempt_has_begun),
+        cmocka_unit_test(a_node_slower_than_the_majority_is_repaired_too),
         cmocka_unit_test(a_release_marks_where_the_grant_counts),
         cmocka_unit_test(silence_takes_the_whole_time),
     };
