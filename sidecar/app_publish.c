@@ -24,6 +24,8 @@ void app_board_init(struct app *app) {
     app->board.identity = config->identity;
     app->board.store_kind = app->store_ops->kind;
     app->board.mode = config->efficiency ? "efficiency" : "correctness";
+    app->board.unmeasured_ns =
+        config->margin_ns < config->valid_for_ns ? config->margin_ns : config->valid_for_ns;
     app->board.count = config->election_count;
     app->board.entries = memory_zeroed(config->election_count, sizeof *app->board.entries);
     app->board.lock_space = board_lock_space;

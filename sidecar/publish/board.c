@@ -29,7 +29,7 @@ struct board_entry *board_find(struct board *board, const char *name, size_t len
     return NULL;
 }
 
-struct answer board_answer(struct board *board, struct board_entry *entry) {
+static struct answer answer_now(struct board *board, struct board_entry *entry) {
     int64_t doubted_before_ns = entry->handouts.doubted_ns;
     struct answer answer = view_answer(&entry->view, clock_now(), &entry->handouts);
     bool doubted = entry->handouts.doubted_ns != doubted_before_ns;
@@ -40,10 +40,19 @@ struct answer board_answer(struct board *board, struct board_entry *entry) {
     return answer;
 }
 
+struct answer board_answer(struct board *board, struct board_entry *entry) {
+    struct answer answer = answer_now(board, entry);
+    int64_t until_ns = answer.deadline_ns - answer.valid_ns + board->unmeasured_ns;
+    if (answer.leader && until_ns > entry->handouts.until_ns) {
+        entry->handouts.until_ns = until_ns;
+    }
+    return answer;
+}
+
 struct answer board_answer_app(struct board *board, struct board_entry *entry) {
     int64_t others_ns = entry->handouts.until_ns;
     entry->handouts.until_ns = entry->handouts.app_until_ns;
-    struct answer answer = board_answer(board, entry);
+    struct answer answer = answer_now(board, entry);
     entry->handouts.app_until_ns = entry->handouts.until_ns;
     entry->handouts.until_ns = others_ns;
     return answer;

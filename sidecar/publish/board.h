@@ -39,6 +39,8 @@ struct board {
     const char *identity;
     const char *store_kind; /* "redis" */
     const char *mode;       /* "correctness" */
+    int64_t unmeasured_ns;  /* readers who measure no time act on a yes for so long, whatever
+                             * validity came with it: it is noted as promised */
     struct board_entry *entries;
     size_t count;
     struct board_observer *observers;

@@ -43,6 +43,24 @@ static void test_answer_is_noted(void **state) {
     assert_int_equal(desk->entries[0].handouts.until_ns, 0);
 }
 
+/* Told a little before the end of a lease which is renewed then: a drain has to wait all the same.
+ */
+static void test_who_measures_no_time_is_promised_the_margin(void **state) {
+    struct desk *desk = *state;
+    struct board_entry *entry = &desk->entries[1];
+    desk->board.unmeasured_ns = NS_PER_S;
+    lead(entry, 100 * NS_PER_MS);
+    struct answer answer = board_answer(&desk->board, entry);
+    assert_true(answer.leader && answer.valid_ns <= 100 * NS_PER_MS);
+    assert_int_equal(entry->handouts.until_ns, answer.deadline_ns - answer.valid_ns + NS_PER_S);
+    (void)board_answer_app(&desk->board,
+                           entry); /* an application measures, and says when it is done */
+    assert_true(entry->handouts.app_until_ns <= clock_now().boot_ns + 100 * NS_PER_MS);
+    lead(entry, 8 * NS_PER_S);
+    answer = board_answer(&desk->board, entry);
+    assert_int_equal(entry->handouts.until_ns, answer.deadline_ns);
+}
+
 static void test_answer_looks_at_the_clock(void **state) {
     struct desk *desk = *state;
     lead(&desk->entries[0], 0);
@@ -269,6 +287,7 @@ int main(void) {
         TEST(test_find_by_name),
         TEST(test_find_without_name),
         TEST(test_answer_is_noted),
+        TEST(test_who_measures_no_time_is_promised_the_margin),
         TEST(test_answer_looks_at_the_clock),
         TEST(test_doubt_is_told_until_the_core_knows),
         TEST(test_holder),
