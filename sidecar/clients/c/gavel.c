@@ -44,8 +44,18 @@ struct gavel *gavel_create(const char *path, const char *election) {
     return gavel;
 }
 
+bool gavel_is_own(const struct gavel *gavel) {
+    return getpid() == gavel->pid;
+}
+
 void gavel_destroy(struct gavel *gavel) {
     if (gavel == NULL) {
+        return;
+    }
+    if (!gavel_is_own(gavel)) { /* the parent's threads wait for what it shares */
+        (void)close(gavel->wake);
+        (void)close(gavel->detach);
+        free(gavel);
         return;
     }
     gavel_detach(gavel);
@@ -72,7 +82,7 @@ static struct gavel_promise ask(struct gavel *gavel) {
     struct gavel_line line;
     const char *text;
     int64_t numbers[3];
-    if (!gavel_line_open(&line, gavel, "check", gavel->wake)) {
+    if (!gavel_line_open(&line, gavel, "check", gavel_is_own(gavel) ? gavel->wake : -1)) {
         return promise;
     }
     int64_t left_ns = since.boot_ns + gavel->timeout_ns - gavel_boot_ns();
@@ -91,8 +101,9 @@ uint64_t gavel_token(struct gavel *gavel) {
     struct gavel_promise promise = {.token = 0};
     bool attached = false;
     /* In a child what is held is not told of its end, and the mutex may be another thread's. */
-    if (getpid() == gavel->pid) {
+    if (gavel_is_own(gavel)) {
         (void)pthread_mutex_lock(&gavel->mutex);
+        (void)gavel_held_left_ns(gavel);
         promise = gavel->held;
         attached = gavel->attached;
         (void)pthread_mutex_unlock(&gavel->mutex);
@@ -164,6 +175,9 @@ static void *run_watch(void *context) {
 
 int gavel_on_change(struct gavel *gavel,
                     void (*callback)(void *context, bool leader, uint64_t token), void *context) {
+    if (!gavel_is_own(gavel)) {
+        return ECHILD;
+    }
     if (gavel->watches) {
         return EBUSY;
     }

@@ -20,7 +20,9 @@
  *
  * A child made by fork() is not attached, it asks the sidecar. But it holds the attachment open
  * until it calls exec or ends, so that the parent's end would go unseen: let no such child outlive
- * it.
+ * it. All else it cannot do: gavel_attach(), gavel_run() and gavel_on_change() fail with ECHILD
+ * there, gavel_detach() and gavel_stop() do nothing, leadership is cancelled, and gavel_destroy()
+ * only frees.
  */
 
 #include <stdbool.h>
@@ -75,11 +77,12 @@ void gavel_detach(struct gavel *gavel);
  * Attaches, and calls work each time that this replica leads, in the calling thread. It is
  * cancelled a tenth to a fifth of ttl before leadership ends, and has to return soon after that: it
  * cannot be killed (`gavelctl exec` can). When it returns by itself, leadership is given away, and
- * gavel_run() gives what it returned; -1 with errno if it could not start, or after gavel_stop().
+ * gavel_run() gives what it returned; -1 with errno if it could not start (EBUSY: another has not
+ * ended yet), or after gavel_stop() or gavel_detach() (ECANCELED).
  */
 int gavel_run(struct gavel *gavel, int (*work)(struct gavel_leadership *leadership, void *context),
               void *context);
-/* Cancels the work, and has gavel_run() return. */
+/* Cancels the work, and has gavel_run() return: this one, and each later one at once. */
 void gavel_stop(struct gavel *gavel);
 
 /* For work: the token; whether to stop now; a descriptor that becomes readable then, for poll(2);

@@ -1,5 +1,6 @@
 #include "gavel_inside.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
@@ -55,7 +56,7 @@ static void hear_revoke(struct gavel *gavel, uint64_t token) {
         gavel->stops = true;
         gavel->stops_token = token;
         (void)pthread_cond_broadcast(&gavel->changed);
-    } else if (gavel->runs) {
+    } else if (gavel->runs != NULL) {
         gavel_done(gavel);
     }
 }
@@ -109,7 +110,7 @@ static void converse(struct gavel *gavel, struct gavel_line *line) {
 /* Whether something may still work by what was told on a connection. gavel_run() knows of its own
  * work; of what else there is we know only that it was told of the lease. */
 static bool may_work(const struct gavel *gavel, const struct gavel_line *line) {
-    bool knows = line->gone || !gavel->attached || (gavel->runs && !gavel->serves);
+    bool knows = line->gone || !gavel->attached || (gavel->runs != NULL && !gavel->serves);
     return gavel->working != NULL || gavel->stops ||
            (!knows && gavel_promise_left_ns(&gavel->told) > 0);
 }
@@ -151,6 +152,7 @@ static void leave(struct gavel *gavel, bool follows) {
     eventfd_t count;
     gavel->attached = false;
     gavel->leaves = true;
+    gavel->runs = NULL;
     gavel->held.token = 0;
     gavel_cancel(gavel);
     gavel_signal(gavel->detach);
@@ -195,6 +197,9 @@ static int start(struct gavel *gavel) {
 
 int gavel_attach(struct gavel *gavel, void (*on_revoke)(void *context, uint64_t token),
                  void *context) {
+    if (!gavel_is_own(gavel)) {
+        return ECHILD;
+    }
     (void)pthread_mutex_lock(&gavel->mutex);
     wait_for_leave(gavel);
     void (*before)(void *, uint64_t) = gavel->on_revoke;
@@ -213,6 +218,9 @@ int gavel_attach(struct gavel *gavel, void (*on_revoke)(void *context, uint64_t 
 }
 
 void gavel_detach(struct gavel *gavel) {
+    if (!gavel_is_own(gavel)) {
+        return;
+    }
     (void)pthread_mutex_lock(&gavel->mutex);
     wait_for_leave(gavel);
     if (gavel->attached) {

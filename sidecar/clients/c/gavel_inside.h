@@ -63,13 +63,18 @@ struct gavel {
     struct gavel_promise told;  /* the last of it, by which something may still work */
     int64_t grace_ns;           /* work is cancelled so long before its end */
     struct gavel_leadership *working;
-    bool runs, stopped;
+    struct gavel_leadership *runs; /* of gavel_run(); NULL: of none, or it was detached */
+    bool stopped;
     uint64_t revoked; /* the token that must not be used any more; 0: none */
     void (*on_revoke)(void *context, uint64_t token);
     void *on_revoke_context;
     bool stops; /* on_revoke is at it */
     uint64_t stops_token;
 };
+
+/* False: a child by fork(). Nothing of the attachment is its own, and the mutex may be held by a
+ * thread that it does not have. */
+bool gavel_is_own(const struct gavel *gavel);
 
 int64_t gavel_boot_ns(void);
 /* Until when, from those clocks on. */
@@ -102,6 +107,9 @@ void gavel_signal(int wake);
  * says "done" if that is owed and nothing works any more. */
 void gavel_cancel(struct gavel *gavel);
 int64_t gavel_look_ns(struct gavel *gavel);
+/* The mutex is held. What is left of the lease: once found over it stays so until there is a newer
+ * one, for the wall clock may go back. */
+int64_t gavel_held_left_ns(struct gavel *gavel);
 void gavel_done(struct gavel *gavel);
 
 #endif

@@ -13,10 +13,18 @@ void gavel_cancel(struct gavel *gavel) {
     }
 }
 
+int64_t gavel_held_left_ns(struct gavel *gavel) {
+    int64_t left_ns = gavel_promise_left_ns(&gavel->held);
+    if (left_ns <= 0) {
+        gavel->held.token = 0;
+    }
+    return left_ns;
+}
+
 int64_t gavel_look_ns(struct gavel *gavel) {
     const struct gavel_leadership *working = gavel->working;
     bool other = working != NULL && gavel->held.token != working->token;
-    int64_t left_ns = other ? 0 : gavel_promise_left_ns(&gavel->held) - gavel->grace_ns;
+    int64_t left_ns = other ? 0 : gavel_held_left_ns(gavel) - gavel->grace_ns;
     if (left_ns <= 0) {
         gavel_cancel(gavel);
         return NEVER_NS;
@@ -33,6 +41,9 @@ int gavel_leadership_fd(const struct gavel_leadership *leadership) {
 }
 
 bool gavel_leadership_cancelled(struct gavel_leadership *leadership) {
+    if (!gavel_is_own(leadership->gavel)) {
+        return true;
+    }
     (void)pthread_mutex_lock(&leadership->gavel->mutex);
     (void)gavel_look_ns(leadership->gavel);
     bool over = leadership->over;
@@ -46,6 +57,9 @@ bool gavel_leadership_wait(struct gavel_leadership *leadership, int64_t sleep_ns
 }
 
 void gavel_stop(struct gavel *gavel) {
+    if (!gavel_is_own(gavel)) {
+        return;
+    }
     (void)pthread_mutex_lock(&gavel->mutex);
     gavel->stopped = true;
     gavel_cancel(gavel);
@@ -53,14 +67,14 @@ void gavel_stop(struct gavel *gavel) {
     (void)pthread_mutex_unlock(&gavel->mutex);
 }
 
-/* Waits until this replica leads, and takes note of the work. False: stopped. */
+/* Waits until this replica leads, and takes note of the work. False: stopped, or detached. */
 static bool next(struct gavel *gavel, struct gavel_leadership *leadership) {
     (void)pthread_mutex_lock(&gavel->mutex);
-    while (!gavel->stopped &&
-           gavel_promise_left_ns(&gavel->held) <= gavel->grace_ns + gavel->margin_ns) {
+    while (!gavel->stopped && gavel->runs == leadership &&
+           gavel_held_left_ns(gavel) <= gavel->grace_ns + gavel->margin_ns) {
         (void)pthread_cond_wait(&gavel->changed, &gavel->mutex);
     }
-    bool leads = !gavel->stopped;
+    bool leads = !gavel->stopped && gavel->runs == leadership;
     if (leads) {
         leadership->token = gavel->held.token;
         leadership->over = false;
@@ -78,10 +92,25 @@ static void work_ended(struct gavel *gavel) {
     (void)pthread_mutex_unlock(&gavel->mutex);
 }
 
-static void set_runs(struct gavel *gavel, bool runs) {
+/* 0, else errno; then nothing has changed. */
+static int begin(struct gavel *gavel, struct gavel_leadership *leadership) {
+    if (!gavel_is_own(gavel)) {
+        return ECHILD;
+    }
     (void)pthread_mutex_lock(&gavel->mutex);
-    gavel->runs = runs;
+    bool busy = gavel->runs != NULL || gavel->working != NULL;
+    gavel->runs = busy ? gavel->runs : leadership;
     (void)pthread_mutex_unlock(&gavel->mutex);
+    return busy ? EBUSY : gavel_attach(gavel, NULL, NULL);
+}
+
+/* True: the attachment is still its own, to be ended. */
+static bool end(struct gavel *gavel, const struct gavel_leadership *leadership) {
+    (void)pthread_mutex_lock(&gavel->mutex);
+    bool own = gavel->runs == leadership;
+    gavel->runs = own ? NULL : gavel->runs;
+    (void)pthread_mutex_unlock(&gavel->mutex);
+    return own;
 }
 
 int gavel_run(struct gavel *gavel, int (*work)(struct gavel_leadership *leadership, void *context),
@@ -94,16 +123,16 @@ int gavel_run(struct gavel *gavel, int (*work)(struct gavel_leadership *leadersh
     if (leadership.fd < 0) {
         return -1;
     }
-    set_runs(gavel, true);
-    int why = gavel_attach(gavel, NULL, NULL);
+    int why = begin(gavel, &leadership);
     while (why == 0 && !own_end && next(gavel, &leadership)) {
         result = work(&leadership, context);
         own_end = !gavel_leadership_cancelled(&leadership);
         work_ended(gavel);
         (void)eventfd_read(leadership.fd, &count);
     }
-    set_runs(gavel, false);
-    gavel_detach(gavel);
+    if (gavel_is_own(gavel) && end(gavel, &leadership) && why == 0) {
+        gavel_detach(gavel);
+    }
     (void)close(leadership.fd);
     if (!own_end) {
         errno = why != 0 ? why : ECANCELED;

@@ -35,6 +35,12 @@ const (
 // ErrNotLeader says that this replica does not lead, or cannot be sure that it does.
 var ErrNotLeader = errors.New("gavel: this replica does not lead")
 
+// ErrDetached: Detach has ended Run.
+var ErrDetached = errors.New("gavel: detached")
+
+// ErrRuns: another Run has not ended yet.
+var ErrRuns = errors.New("gavel: another Run has not ended yet")
+
 // Options: what is left out has a default.
 type Options struct {
 	Socket   string        // $GAVEL_SOCKET, or /run/gavel/gavel.sock
@@ -55,7 +61,7 @@ type Gavel struct {
 	told     promise       // the last of it, by which something may still work
 	grace    time.Duration
 	working  *leadership
-	runs     bool
+	runs     *int   // of Run; nil: of none, or it was detached meanwhile
 	revoked  uint64 // the token that must not be used any more
 	onRevoke func(token uint64)
 	stops    bool // onRevoke is at it
@@ -164,6 +170,7 @@ func (g *Gavel) RequireLeader() (uint64, error) {
 // itself from the lease that it was told; else the sidecar is asked each time.
 func (g *Gavel) Token() uint64 {
 	g.mutex.Lock()
+	g.heldLeft()
 	held, attached := g.held, g.follower != nil
 	g.mutex.Unlock()
 	if !attached {
@@ -173,6 +180,16 @@ func (g *Gavel) Token() uint64 {
 		return 0
 	}
 	return held.token
+}
+
+// heldLeft: what is left of the lease. Once found over it stays so until there is a newer one: the
+// wall clock may go back. The mutex is held.
+func (g *Gavel) heldLeft() time.Duration {
+	left := g.held.left()
+	if left <= 0 {
+		g.held = promise{}
+	}
+	return left
 }
 
 func (g *Gavel) connect(verb string) (net.Conn, *bufio.Reader, error) {
@@ -318,13 +335,15 @@ func (g *Gavel) Attach(onRevoke func(token uint64)) {
 }
 
 // Detach ends the attachment, and gives leadership away at once: all work must have ended. If Run or
-// onRevoke still work, that is done when they have returned, and not waited for.
+// onRevoke still work, that is done when they have returned, and not waited for. Run then returns
+// ErrDetached.
 func (g *Gavel) Detach() {
 	g.mutex.Lock()
 	cancel, ended := g.follower, g.ended
-	g.follower, g.held = nil, promise{}
+	g.follower, g.held, g.runs = nil, promise{}, nil
 	works := g.working != nil || g.stops
 	g.cancelWork()
+	g.change()
 	g.mutex.Unlock()
 	if cancel != nil {
 		cancel()
@@ -337,21 +356,30 @@ func (g *Gavel) Detach() {
 // Run attaches, and calls work each time that this replica leads. The context that work is given
 // ends a tenth to a fifth of ttl before leadership does; work has to return soon after that, it
 // cannot be killed (`gavelctl exec` can). When it returns by itself, leadership is given away and
-// its error is returned. Done, ctx ends both.
+// its error is returned. Done, ctx ends both. ErrRuns: another Run has not ended yet.
 func (g *Gavel) Run(ctx context.Context, work func(ctx context.Context, token uint64) error) error {
 	g.mutex.Lock()
-	g.runs = true
+	if g.runs != nil || g.working != nil {
+		g.mutex.Unlock()
+		return ErrRuns
+	}
+	me := new(int)
+	g.runs = me
 	g.mutex.Unlock()
 	g.Attach(nil)
+	var mine *leadership
 	defer func() {
-		g.workEnded()
+		g.workEnded(mine)
 		g.mutex.Lock()
-		g.runs = false
+		own := g.runs == me
 		g.mutex.Unlock()
-		g.Detach()
+		if own {
+			g.Detach()
+		}
 	}()
 	for {
-		mine, err := g.next(ctx)
+		var err error
+		mine, err = g.next(ctx, me)
 		if err != nil {
 			return err
 		}
@@ -361,14 +389,18 @@ func (g *Gavel) Run(ctx context.Context, work func(ctx context.Context, token ui
 		if !lost || ctx.Err() != nil {
 			return err
 		}
-		g.workEnded()
+		g.workEnded(mine)
 	}
 }
 
-func (g *Gavel) next(ctx context.Context) (*leadership, error) {
+func (g *Gavel) next(ctx context.Context, me *int) (*leadership, error) {
 	for {
 		g.mutex.Lock()
-		if g.held.left() > g.grace+g.options.Margin {
+		if g.runs != me {
+			g.mutex.Unlock()
+			return nil, ErrDetached
+		}
+		if g.heldLeft() > g.grace+g.options.Margin {
 			mine, cancel := context.WithCancel(ctx)
 			g.working = &leadership{g.held.token, g.grace, cancel, mine}
 			go g.guard(g.working)
@@ -391,7 +423,7 @@ func (g *Gavel) left(token uint64) time.Duration {
 	if g.held.token != token {
 		return 0
 	}
-	return g.held.left()
+	return g.heldLeft()
 }
 
 // guard cancels the work in time, by the clock.
@@ -421,9 +453,12 @@ func (g *Gavel) cancelWork() {
 	}
 }
 
-func (g *Gavel) workEnded() {
+func (g *Gavel) workEnded(mine *leadership) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
+	if mine == nil || g.working != mine {
+		return
+	}
 	g.cancelWork()
 	g.working = nil
 	g.done()
@@ -492,7 +527,7 @@ func (g *Gavel) waitForWork(ctx context.Context, gone bool) {
 // mayWork, by what was told on a connection. Run knows of its own work; of what else there is we
 // know only that it was told of the lease.
 func (g *Gavel) mayWork(ctx context.Context, gone bool) bool {
-	knows := gone || ctx.Err() != nil || (g.runs && g.onRevoke == nil)
+	knows := gone || ctx.Err() != nil || (g.runs != nil && g.onRevoke == nil)
 	return g.working != nil || g.stops || (!knows && g.told.left() > 0)
 }
 
@@ -562,7 +597,7 @@ func (g *Gavel) hear(ctx context.Context, line string) {
 		if g.onRevoke != nil && !g.stops {
 			g.stops = true
 			go g.stop(n[0])
-		} else if g.runs {
+		} else if g.runs != nil {
 			g.done()
 		}
 	}

@@ -60,7 +60,7 @@ public final class Gavel implements Closeable {
     private Held told;       // the last of it, by which something may still work
     private long graceNs;
     private Leadership working;
-    private boolean runs;
+    private Thread runner; // in run(); null: nobody is, or the attachment was ended meanwhile
     private long revoked; // the token that must not be used any more; 0: none
     private volatile LongConsumer onRevoke;
     private long stops; // the token for which onRevoke is at it; 0: it is not
@@ -119,18 +119,24 @@ public final class Gavel implements Closeable {
      * lease that it was told; else the sidecar is asked each time.
      */
     public OptionalLong token() {
-        Held found;
-        boolean attached;
         synchronized (this) {
-            found = held;
-            attached = follower != null;
+            if (follower != null) {
+                return valid(heldLeftNs() > 0 ? held : null);
+            }
         }
-        return valid(attached ? found : ask());
+        return valid(ask());
     }
 
     private OptionalLong valid(Held held) {
         return held != null && held.leftNs() > marginNs ? OptionalLong.of(held.token)
                                                         : OptionalLong.empty();
+    }
+
+    /** A lease once found over stays so until there is a newer one: the wall clock may go back. */
+    private long heldLeftNs() {
+        long leftNs = held == null ? 0 : held.leftNs();
+        held = leftNs > 0 ? held : null;
+        return leftNs;
     }
 
     private Held ask() {
@@ -252,13 +258,15 @@ public final class Gavel implements Closeable {
 
     /**
      * Ends the attachment, and gives leadership away at once: all work must have ended. If run()
-     * or onRevoke still work, that is done when they have returned, and not waited for.
+     * or onRevoke still work, that is done when they have returned, and not waited for. run() then
+     * returns.
      */
     public void detach() {
         Thread ends;
         synchronized (this) {
             ends = follower;
             follower = null;
+            runner = null;
             held = null;
             cancel();
             if (line != null) {
@@ -290,7 +298,7 @@ public final class Gavel implements Closeable {
         boolean running;
         synchronized (this) {
             closed = true;
-            running = runs;
+            running = runner != null;
             if (watching != null) {
                 watching.end();
             }
@@ -307,12 +315,10 @@ public final class Gavel implements Closeable {
      * a tenth to a fifth of ttl before leadership ends: its thread is interrupted, and
      * leadership.cancelled() is true. Work has to return soon after that, it cannot be killed
      * (`gavelctl exec` can). When it returns by itself, leadership is given away.
+     * IllegalStateException: another run() has not ended yet.
      */
     public void run(Work work) throws Exception {
-        synchronized (this) {
-            runs = true;
-        }
-        attach();
+        begin();
         try {
             for (Leadership mine = next(); mine != null; mine = next()) {
                 try {
@@ -329,14 +335,29 @@ public final class Gavel implements Closeable {
                 }
             }
         } finally {
-            synchronized (this) {
-                if (working != null) {
-                    workEnded(working);
-                }
-                runs = false;
+            if (end()) {
+                detach();
             }
-            detach();
         }
+    }
+
+    private synchronized void begin() {
+        if (runner != null || working != null) {
+            throw new IllegalStateException("another run() has not ended yet");
+        }
+        attach(); // where that fails nothing has changed
+        runner = Thread.currentThread();
+    }
+
+    /** True: the attachment is still its own, to be ended. */
+    private synchronized boolean end() {
+        Thread mine = Thread.currentThread();
+        if (working != null && working.thread == mine) {
+            workEnded(working);
+        }
+        boolean own = runner == mine;
+        runner = own ? null : runner;
+        return own;
     }
 
     /** What work is given: the token, and when to stop. */
@@ -372,7 +393,7 @@ public final class Gavel implements Closeable {
         private long leftNs() {
             synchronized (Gavel.this) {
                 if (!over) {
-                    long left = held != null && held.token == token ? held.leftNs() - graceNs : 0;
+                    long left = held != null && held.token == token ? heldLeftNs() - graceNs : 0;
                     if (left > 0) {
                         return left;
                     }
@@ -387,8 +408,8 @@ public final class Gavel implements Closeable {
     }
 
     private synchronized Leadership next() throws InterruptedException {
-        while (!closed) {
-            if (held != null && held.leftNs() > graceNs + marginNs) {
+        while (!closed && runner == Thread.currentThread()) {
+            if (heldLeftNs() > graceNs + marginNs) {
                 working = new Leadership(held.token, graceNs);
                 return working;
             }
@@ -465,7 +486,7 @@ public final class Gavel implements Closeable {
      */
     private boolean mayWork(Line attached, Thread mine) {
         boolean open = attached != null && !attached.gone;
-        boolean knows = !open || follower != mine || (runs && onRevoke == null);
+        boolean knows = !open || follower != mine || (runner != null && onRevoke == null);
         return working != null || stops != 0 || (!knows && told != null && told.leftNs() > 0);
     }
 
@@ -542,7 +563,7 @@ public final class Gavel implements Closeable {
             if (stopper != null && stops == 0) {
                 stops = revoked;
                 notifyAll();
-            } else if (runs) {
+            } else if (runner != null) {
                 done();
             }
         }
@@ -653,14 +674,24 @@ public final class Gavel implements Closeable {
 
         Line(Path path, String verb, long timeoutNs) throws IOException {
             channel = SocketChannel.open(StandardProtocolFamily.UNIX);
-            selector = Selector.open();
+            selector = selectorFor(channel);
             try {
                 channel.configureBlocking(false);
                 connect(path, System.nanoTime() + timeoutNs);
                 channel.register(selector, SelectionKey.OP_READ);
                 send(verb.strip());
-            } catch (IOException e) {
+            } catch (IOException | RuntimeException | Error e) {
                 close();
+                throw e;
+            }
+        }
+
+        /** Nobody else could give the channel back: an application may be at its limit of them. */
+        private static Selector selectorFor(SocketChannel channel) throws IOException {
+            try {
+                return Selector.open();
+            } catch (IOException | RuntimeException | Error e) {
+                channel.close();
                 throw e;
             }
         }

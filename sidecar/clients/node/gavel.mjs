@@ -114,7 +114,7 @@ export class Gavel {
   #told = null // the last of it, by which something may still work
   #graceMs = 0
   #working = null // { token, graceMs, abort }
-  #runs = false
+  #runs = null // of run(); null: of none, or it was detached meanwhile
   #revoked = 0 // the token that must not be used any more
   #onRevoke = null
   #stops = false // onRevoke is at it
@@ -141,8 +141,15 @@ export class Gavel {
   /** The fencing token (a number) while this replica leads, else null. An attached application
    * answers itself from the lease that it was told; else the sidecar is asked each time. */
   async token () {
-    const held = this.#following ? this.#held : await this.#ask()
+    const held = this.#following ? this.#lease() : await this.#ask()
     return held && held.leftMs() > this.#marginMs ? held.token : null
+  }
+
+  /** What is held. Once found over it stays so until there is a newer one: the wall clock may go
+   * back. */
+  #lease () {
+    if (!(this.#held?.leftMs() > 0)) this.#held = null
+    return this.#held
   }
 
   #ask () {
@@ -218,10 +225,11 @@ export class Gavel {
   }
 
   /** Ends the attachment, and gives leadership away at once: all work must have ended. If run() or
-   * onRevoke still work, that is done when they have returned, and not waited for. */
+   * onRevoke still work, that is done when they have returned, and not waited for. run() then gives
+   * undefined. */
   async detach () {
     const following = this.#following
-    this.#following = this.#held = null
+    this.#following = this.#held = this.#runs = null
     this.#working?.abort.abort()
     following?.abort()
     this.#changed()
@@ -240,13 +248,15 @@ export class Gavel {
    * signal is aborted a tenth to a fifth of ttl before leadership ends; work has to return soon
    * after that, it cannot be killed (`gavelctl exec` can). require() gives the token, to be called
    * before each effect: it throws NotLeader once leadership is over. When work returns by itself,
-   * leadership is given away and its result is returned. */
+   * leadership is given away and its result is returned. Fails while another run() has not ended. */
   async run (work) {
-    this.#runs = true
+    if (this.#runs || this.#working) throw new Error('gavel: another run() has not ended yet')
+    const me = this.#runs = {}
+    let mine = null
     this.attach()
     try {
       for (;;) {
-        const mine = await this.#next()
+        mine = await this.#next(me)
         if (!mine) return undefined
         const { signal } = mine.abort
         const require = () => {
@@ -262,18 +272,17 @@ export class Gavel {
         }
         this.#look()
         if (!signal.aborted) return result
-        this.#workEnded()
+        this.#workEnded(mine)
       }
     } finally {
-      this.#workEnded()
-      this.#runs = false
-      await this.detach()
+      this.#workEnded(mine)
+      if (this.#runs === me) await this.detach()
     }
   }
 
-  async #next () {
-    while (!this.#end.signal.aborted) {
-      if (this.#held && this.#held.leftMs() > this.#graceMs + this.#marginMs) {
+  async #next (me) {
+    while (!this.#end.signal.aborted && this.#runs === me) {
+      if (this.#lease()?.leftMs() > this.#graceMs + this.#marginMs) {
         this.#working = { token: this.#held.token, graceMs: this.#graceMs, abort: new AbortController() }
         this.#guard(this.#working)
         return this.#working
@@ -295,7 +304,7 @@ export class Gavel {
   #look () {
     const working = this.#working
     if (!working || working.abort.signal.aborted) return 0
-    const held = this.#held?.token === working.token ? this.#held : null
+    const held = this.#lease()?.token === working.token ? this.#held : null
     const left = held ? held.leftMs() - working.graceMs : 0
     if (left <= 0) working.abort.abort()
     return left
@@ -307,8 +316,9 @@ export class Gavel {
     }
   }
 
-  #workEnded () {
-    this.#working?.abort.abort()
+  #workEnded (mine) {
+    if (!mine || this.#working !== mine) return
+    mine.abort.abort()
     this.#working = null
     this.#done()
     this.#changed()

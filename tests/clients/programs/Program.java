@@ -127,8 +127,14 @@ public final class Program {
 
     private static void run(Gavel gavel) {
         try {
-            gavel.run(Program::work);
-            say("returned");
+            boolean[] worked = {false};
+            gavel.run((leadership) -> {
+                work(leadership);
+                worked[0] = true;
+            });
+            say(worked[0] ? "returned" : "refused");
+        } catch (IllegalStateException e) {
+            say("refused", e);
         } catch (Exception e) {
             say("failed", e);
         }

@@ -87,10 +87,8 @@ static int work(struct gavel_leadership *leadership, void *context) {
 
 static void *run(void *context) {
     (void)context;
-    if (gavel_run(client, work, NULL) == 7) {
-        (void)printf("returned\n");
-        (void)fflush(stdout);
-    }
+    (void)printf("%s\n", gavel_run(client, work, NULL) == 7 ? "returned" : "refused");
+    (void)fflush(stdout);
     return NULL;
 }
 

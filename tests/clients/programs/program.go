@@ -91,8 +91,11 @@ func main() {
 			fmt.Println("detached")
 		case "run":
 			go func() {
-				_ = g.Run(ctx, work)
-				fmt.Println("returned")
+				if err := g.Run(ctx, work); err != nil {
+					fmt.Println("refused", err)
+				} else {
+					fmt.Println("returned")
+				}
 			}()
 		case "finish":
 			finish <- struct{}{}

@@ -27,6 +27,7 @@ async function work ({ token, signal }) {
   await finish.promise
   renew()
   say('stopped', token, nowNs())
+  return 'returned'
 }
 
 const verbs = {
@@ -39,7 +40,7 @@ const verbs = {
     if (process.env.SLOW) await mayGo
   }),
   detach: async () => { await gavel.detach(); say('detached') },
-  run: async () => { await gavel.run(work); say('returned') },
+  run: () => gavel.run(work).then((result) => say(result ?? 'refused'), () => say('refused')),
   finish: () => finish.now(),
   go: () => go(),
   churn: async () => {

@@ -1,0 +1,37 @@
+"""How run() begins and ends: one at a time, and no longer than its attachment."""
+
+import pytest
+
+from clients.test_attachment import attached  # noqa: F401
+from clients.test_clients import built  # noqa: F401
+from kit.clock import wait_until
+
+LANGUAGES = ("c", "go", "node", "java")
+
+
+def test_a_second_run_is_refused_while_the_first_works(attached):  # noqa: F811
+    everyone = attached("run", languages=LANGUAGES)
+    for one in everyone:
+        one.lease(7)
+        one.program.wait_for("started", "7")
+        one.program.tell("run")
+        one.program.wait_for("refused")
+        assert one.program.ask("is_leader") == "true", one.language
+        assert b"done 7\n" not in one.fake.asked and not one.has_ended_it(), one.language
+        one.program.tell("finish")
+        one.program.wait_for("returned")
+
+
+def test_run_ends_when_another_thread_detaches(attached):  # noqa: F811
+    """While it waits to lead. And the next one runs."""
+    everyone = attached("run", languages=LANGUAGES)
+    for one in everyone:
+        one.program.tell("detach")
+        one.program.wait_for("refused")
+        wait_until(one.has_ended_it, 20, f"{one.language} ends it")
+        one.program.tell("run")
+        one.accept(2)
+        one.lease(8)
+        one.program.wait_for("started", "8")
+        one.program.tell("finish")
+        one.program.wait_for("returned")
