@@ -26,6 +26,13 @@ def read_guard(name):
         return f.read()
 
 
+def row_update(total, token, row):
+    """The statement for a row's column, in the words of the file."""
+    lines = read_guard("postgres.sql").split("--   UPDATE", 1)[1].split(";", 1)[0]
+    sql = "UPDATE" + lines.replace("\n--", "\n")
+    return sql.replace("$1", str(total)).replace("$2", str(token)).replace("$3", str(row))
+
+
 class _Connected:
     """One connection a thread."""
 
@@ -42,9 +49,12 @@ class _Connected:
 
 
 class PostgresFence(_Connected):
+    election, table = "a", "written"
+
     def __init__(self, port):
         super().__init__()
         self._port = int(port)
+        self._paused = False
 
     def _connect(self):
         return PgWire(self._port, "super", "app")
@@ -52,14 +62,22 @@ class PostgresFence(_Connected):
     @staticmethod
     def create(postgres):
         postgres.sql(read_guard("postgres.sql"))
-        postgres.sql("CREATE TABLE written (guarded boolean PRIMARY KEY, token bigint)")
-        postgres.sql("INSERT INTO written VALUES (true, 0), (false, 0)")
+        for table in ("written", "written_open"):
+            postgres.sql(f"CREATE TABLE {table} (guarded boolean PRIMARY KEY, token bigint)")
+            postgres.sql(f"INSERT INTO {table} VALUES (true, 0), (false, 0)")
+        postgres.sql("CREATE TABLE bare (total bigint)")
+        postgres.sql("INSERT INTO bare VALUES (0)")
+        postgres.sql("CREATE TABLE invoice (id int PRIMARY KEY, total bigint, fence_token bigint"
+                     " NOT NULL DEFAULT 0)")
+        postgres.sql("INSERT INTO invoice SELECT n, 0 FROM generate_series(0, 49) n")
+
+    def _sql(self, token, guarded):
+        fence = f"SELECT gavel_fence('{self.election}', {token});" if guarded else ""
+        return f"{fence} UPDATE {self.table} SET token = {token} WHERE guarded = {guarded};"
 
     def write(self, _prepared, token, _n, guarded):
-        fence = f"SELECT gavel_fence('a', {token});" if guarded else ""
         try:
-            self._mine().ask(f"BEGIN; {fence} UPDATE written SET token = {token} WHERE guarded = "
-                             f"{guarded}; COMMIT")
+            self._mine().ask(f"BEGIN; {self._sql(token, guarded)} COMMIT")
             return True
         except PgError as e:
             assert "stale fencing token" in str(e), e
@@ -67,7 +85,46 @@ class PostgresFence(_Connected):
             return False
 
     def current(self, guarded):
-        return int(self._mine().ask(f"SELECT token FROM written WHERE guarded = {guarded}"))
+        return int(self._mine().ask(f"SELECT token FROM {self.table} WHERE guarded = {guarded}"))
+
+
+class OpenFence(PostgresFence):
+    """The first write of those that are checked is paused in its transaction, after the fence. The
+    server ends it; until then the next leader waits."""
+    election, table = "open", "written_open"
+
+    def prepare(self, token):
+        if self._paused:
+            return None
+        self._paused = True
+        session = self._connect()
+        session.ask(f"SET idle_in_transaction_session_timeout = '200ms'; BEGIN; {self._sql(token, True)}")
+        return session
+
+    def write(self, prepared, token, n, guarded):
+        self._paused = False
+        if not prepared:
+            return super().write(None, token, n, guarded)
+        try:
+            prepared.ask("COMMIT")
+            return True
+        except (PgError, OSError):
+            return False
+        finally:
+            prepared.close()
+
+
+class RowFence(PostgresFence):
+    """Each write to a row of its own, which has the column."""
+
+    def write(self, _prepared, token, n, guarded):
+        if guarded:
+            return self._mine().ask(row_update(token, token, n) + " RETURNING 1") == "1"
+        return self._mine().ask(f"UPDATE bare SET total = {token} RETURNING 1") == "1"
+
+    def current(self, guarded):
+        """All rows have been written by the last leader."""
+        return int(self._mine().ask(f"SELECT min(total) FROM {'invoice' if guarded else 'bare'}"))
 
 
 class RedisFence(_Connected):
@@ -211,5 +268,6 @@ class Idempotent:
                     str(token), 30)
 
 
-FENCES = {"postgres": PostgresFence, "redis": RedisFence, "http": HttpFence,
-          "objects": ObjectStoreFence, "files": FilesFence, "idempotent": Idempotent}
+FENCES = {"postgres": PostgresFence, "rows": RowFence, "open": OpenFence,
+          "redis": RedisFence, "http": HttpFence, "objects": ObjectStoreFence,
+          "files": FilesFence, "idempotent": Idempotent}

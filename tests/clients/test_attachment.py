@@ -13,7 +13,7 @@ import time
 import pytest
 
 from clients.fake_sidecar import FakeSidecar
-from clients.languages import ATTACHES, PROGRAMS
+from clients.languages import ATTACHES, CLIENTS, PROGRAMS
 from clients.test_clients import built  # noqa: F401
 from kit.clock import boottime_ns, wait_until
 
@@ -211,7 +211,8 @@ def test_a_revocation_is_told_where_no_thread_can_be_had(attached, no_thread, fo
 
 
 def test_a_callback_that_fails_ends_nothing(attached):
-    """It is reported as an error of its thread. (In Go a panic ends the process.)"""
+    """It is reported as an error of its thread. (In Go a panic ends the process, and in Node an error
+    that is not handled: the program here does.)"""
     everyone = attached("attach", languages=("python", "node", "java"), env={"THROWS": "1"})
     for one in everyone:
         one.fake.answer = lambda p=one: p.fake.leader()
@@ -227,6 +228,22 @@ def test_a_callback_that_fails_ends_nothing(attached):
         one.program.wait_for("failed", count=6)
         assert not one.has_ended_it() and len(one.fake.attached) == 1, one.language
         assert not [x for x in one.fake.asked if x.startswith(b"done")], one.language
+
+
+@pytest.mark.skipif("node" not in ATTACHES, reason="no node here")
+def test_in_node_a_callback_that_fails_ends_the_process(folder, closing):
+    """Unless the application handles such errors, as the README says."""
+    fake = closing(FakeSidecar(folder + "/fake"))
+    fake.answer = b"follower -\n"
+    with open(folder + "/app.mjs", "w") as f:
+        f.write(f"""import {{ Gavel }} from '{os.path.abspath(CLIENTS)}/node/gavel.mjs'
+if (process.argv[2]) process.on('uncaughtException', () => {{ console.log('handled'); process.exit(0) }})
+new Gavel({{ path: '{fake.path}' }}).onChange(() => {{ throw new Error('no') }})
+setTimeout(() => process.exit(2), 20000)
+""")
+    for handles, status in (("", 1), ("yes", 0)):
+        done = subprocess.run(["node", folder + "/app.mjs", handles], capture_output=True, timeout=60)
+        assert (done.returncode, b"handled" in done.stdout) == (status, bool(handles)), done
 
 
 def test_attaching_and_detaching_from_many_threads(attached):

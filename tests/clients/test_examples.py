@@ -80,7 +80,24 @@ def c(folder):
 def go(folder):
     to = copied(folder, "go")
     make("go", ["go", "build", "-o", "program", "./example"], cwd=to, env=go_env())
-    return [[to + "/program"]]
+    programs = [[to + "/program"]]
+    # In an application's own module, as the README says: with the client's go.mod, and without.
+    edit = re.search(r"`(go mod edit [^`]+)`", read("README.md"))[1].split()
+    for name, own in (("with", True), ("without", False)):
+        app = f"{folder}/{name}"
+        os.makedirs(app + "/gavel")
+        for x in ("gavel.go", "go.mod")[:1 + own]:
+            shutil.copy(f"{to}/{x}", app + "/gavel")
+        text = read("go/example/main.go")
+        with open(app + "/main.go", "w", encoding="utf-8") as f:
+            f.write(text if own else text.replace('"gavel"', '"yourmodule/gavel"'))
+        env = {**go_env(), "GOFLAGS": ""}
+        make("go", ["go", "mod", "init", "yourmodule"], cwd=app, env=env)
+        if own:
+            make("go", edit, cwd=app, env=env)
+        make("go", ["go", "build", "-o", "program", "."], cwd=app, env=env)
+        programs.append([app + "/program"])
+    return programs
 
 
 def java(folder):

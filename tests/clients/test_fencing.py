@@ -19,7 +19,8 @@ from kit.sidecar import LONG, clean_env
 
 PAUSES = 10_000 if LONG else 204
 # Small servers of Python, and files that are synced, take most of the time: fewer rounds for them.
-SHARES = {"postgres": 63, "redis": 63, "files": 24, "http": 18, "objects": 18, "idempotent": 18}
+# What is paused within a transaction waits for the server to end that.
+SHARES = {"postgres": 48, "rows": 24, "open": 6, "redis": 48, "files": 24, "http": 18, "objects": 18, "idempotent": 18}
 ROUNDS = {name: -(-PAUSES * share // sum(SHARES.values())) for name, share in SHARES.items()}
 WRITES, UNGUARDED = 50, 5  # as fence_writer.py has them
 WRITER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fence_writer.py")
@@ -98,11 +99,11 @@ def one_round(number, old, new, current):
 @pytest.fixture
 def places(folder, closing, redis):
     """What each fence is given to find its resource."""
-    postgres = closing(Postgres(folder + "/pg", ["max_connections=30"]))
+    postgres = closing(Postgres(folder + "/pg", ["max_connections=90"]))
     PostgresFence.create(postgres)
     sink = closing(Sink())
     os.mkdir(folder + "/files")
-    return {"postgres": postgres.port, "redis": redis.port,
+    return {"postgres": postgres.port, "rows": postgres.port, "open": postgres.port, "redis": redis.port,
             "http": ",".join(map(str, closing(Fences(folder)).ports)),
             "objects": closing(Objects()).port, "files": folder + "/files",
             "idempotent": sink.port}, sink

@@ -1,14 +1,18 @@
 """What each guard says to whom: order, equal tokens, strange ones."""
 
+import os
 import threading
+import time
 
 import pytest
 
-from clients.fences import FileFence, ObjectFence, StaleFile, StaleObject, effect_key, read_guard
+from clients.fences import (FileFence, ObjectFence, StaleFile, StaleObject, effect_key, read_guard,
+                            row_update)
 from clients.resources import Objects, Register, Sink
 from kit.pg_wire import PgError, PgWire
 from kit.resp import RespError
 
+import object_fence
 from http_fence import Fenced
 from idempotent import send
 
@@ -31,12 +35,27 @@ def test_postgres(postgres):
     session.ask("ALTER TABLE invoice DROP COLUMN fence_token")
     add = [x[5:] for x in read_guard("postgres.sql").splitlines() if x.startswith("--   ALTER")]
     session.ask(add[0])
-    update = read_guard("postgres.sql").rsplit("--   ", 1)[1].strip()
-    for total, token, written in ((7, 5, True), (8, 4, False), (9, 6, True)):
-        sql = update.replace("$1", str(total)).replace("$2", str(token)).replace("$3", "1")
-        session.ask(sql)
-        assert (session.ask("SELECT total FROM invoice") == str(total)) == written
+    for total, token, written in ((6, 0, False), (6, -5, False), (6, "NULL", False),
+                                  (6, 10**14 + 1, False), (6, 9 * 10**18, False), (7, 5, True),
+                                  (8, 4, False), (9, 6, True), (10, 10**14, True)):
+        session.ask(row_update(total, token, 1))
+        assert (session.ask("SELECT total FROM invoice") == str(total)) == written, (total, token)
     session.close()
+
+
+def test_postgres_a_new_leader_that_raises_the_fence_before_it_reads_loses_nothing(postgres):
+    postgres.sql(read_guard("postgres.sql"))
+    postgres.sql("CREATE TABLE account (balance int)")
+    postgres.sql("INSERT INTO account VALUES (100)")
+    old, new = (PgWire(postgres.port, "super", "app") for _ in range(2))
+    old.ask("SELECT gavel_fence('a', 5)")
+    late = "BEGIN; SELECT gavel_fence('a', 5); UPDATE account SET balance = balance - 30; COMMIT"
+    new.ask("SELECT gavel_fence('a', 6)")
+    read = int(new.ask("SELECT balance FROM account"))
+    with pytest.raises(PgError, match="stale"):
+        old.ask(late)
+    new.ask(f"BEGIN; SELECT gavel_fence('a', 6); UPDATE account SET balance = {read} - 10; COMMIT")
+    assert new.ask("SELECT balance FROM account") == "90"
 
 
 @pytest.mark.parametrize("token", ["0", "-5", "NULL", "100000000000001", "9223372036854775807"])
@@ -218,6 +237,47 @@ def test_objects_that_no_fence_has_written(closing):
     store.put("/new", b"a", 1)
 
 
+def test_objects_of_a_store_that_takes_no_condition(closing, monkeypatch):
+    server = closing(Objects())
+    store = ObjectFence("127.0.0.1", server.port)
+    server.put("/report", {}, b"5\na")
+    etag, body = server.objects["/report"]
+    # As a proxy that compresses leaves it: it never matches.
+    server.objects["/report"] = ("W/" + etag, body)
+    with pytest.raises(ValueError, match="weak ETag"):
+        store.put("/report", b"b", 6)
+    server.objects["/report"] = (etag, body)
+    refused = []
+
+    def refuse(*_):
+        refused.append(412)
+        return 412 if len(refused) <= 50 else 500
+    server.put = refuse
+    monkeypatch.setattr(object_fence, "TRIES", 20, raising=False)
+    with pytest.raises(OSError, match="refused 20 times"):
+        store.put("/report", b"b", 6)
+
+
+def test_objects_and_files_that_are_read_before_they_are_written(closing, folder):
+    """In the order that the guards describe."""
+    server = closing(Objects())
+    store = ObjectFence("127.0.0.1", server.port)
+    store.put("/report", b"100", 5)
+    condition = store.look("/report", 6)
+    assert store.get("/report") == (b"100", 5)
+    store.put("/report", b"70", 5)  # the old one, late
+    assert not store.put_if("/report", b"90", 6, condition)
+    store.put("/report", b"", 6)  # instead of DELETE
+    with pytest.raises(StaleObject):
+        store.put("/report", b"late", 5)
+    fence = FileFence(folder + "/report")
+    fence.write(b"100", 5)
+    number, _ = fence.look()
+    assert fence.read() == (b"100", 5)
+    fence.write(b"70", 5)
+    assert not fence.write_after(number, b"90", 6)
+
+
 def test_files_what_is_no_token_shuts_nobody_out(folder):
     fence = FileFence(folder + "/report")
     for token in (0, -1, 10**14 + 1):
@@ -239,6 +299,51 @@ def test_files(folder):
     assert fence.read() == (b"c", 6) and fence.look() == (2, 6)
     # One that was away for longer than versions are kept is not read.
     assert fence.write_after(0, b"late", 5) and fence.read() == (b"c", 6)
+
+
+def test_files_that_are_tidied_between_two_looks_of_a_reader(folder, monkeypatch):
+    fence = FileFence(folder + "/report")
+    with pytest.raises(FileNotFoundError, match="nothing is written"):
+        fence.read()
+    fence.write(b"old", 5)
+    listed = FileFence._versions
+
+    def overtaken(self):
+        found = listed(self)
+        monkeypatch.setattr(FileFence, "_versions", listed)
+        fence.write(b"new", 6)
+        fence.tidy(older_than_s=-1)
+        return found
+    monkeypatch.setattr(FileFence, "_versions", overtaken)
+    assert fence.read() == (b"new", 6)
+
+
+def test_files_in_a_folder_with_others(folder, monkeypatch):
+    path = folder + "/report"
+    fence = FileFence(path)
+    for name in ("v.swp", "v1~", "v0", "version"):
+        open(f"{path}/{name}", "w").close()
+    fence.write(b"a", 5)
+    assert fence.read() == (b"a", 5) and fence.look() == (1, 5)
+    # What a killed writer left goes with the rest, when it is old; nothing else does.
+    left = f"{path}/.5.{os.getpid()}.0123456789ab"
+    open(left, "w").close()
+    open(path + "/.profile", "w").close()
+    fence.tidy()
+    assert os.path.exists(left)
+    os.utime(left, (time.time() - 2 * 86400,) * 2)
+    fence.tidy()
+    assert sorted(os.listdir(path)) == [".profile", "v.swp", "v0", "v1", "v1~", "version"]
+    # One that was only paused finds its file gone, and compares again.
+    link = os.link
+
+    def tidied(source, target):
+        monkeypatch.setattr(os, "link", link)
+        os.unlink(source)
+        link(source, target)
+    monkeypatch.setattr(os, "link", tidied)
+    fence.write(b"b", 6)
+    assert fence.read() == (b"b", 6)
 
 
 def test_keys_for_a_sink_that_compares_nothing(closing):

@@ -1,14 +1,18 @@
 """The client for Python within the test's own process: what a program of its own cannot show."""
 
 import os
+import subprocess
 import sys
 import threading
+
+import pytest
 
 from clients.fake_sidecar import FakeSidecar
 from clients.languages import CLIENTS
 from kit.clock import boottime_ns, wait_until
 
 sys.path.insert(0, os.path.join(CLIENTS, "python"))
+import gavel as client  # noqa: E402
 from gavel import Gavel  # noqa: E402
 
 
@@ -95,3 +99,93 @@ def test_an_error_in_on_revoke_is_not_done_and_the_next_one_is_served(folder, cl
     finally:
         threading.excepthook = hook
     assert told == [5, 6] and b"done 5\n" not in fake.asked
+
+
+def in_a_thread(function, *arguments):
+    """What it returned, in a list, once it has."""
+    results = []
+    threading.Thread(target=lambda: results.append(function(*arguments)), daemon=True).start()
+    return results
+
+
+def test_a_run_that_could_not_begin_has_left_nothing(folder, closing, monkeypatch):
+    """`done` is not said for what the application does by itself after that."""
+    fake = closing(FakeSidecar(folder + "/fake"))
+    gavel = closing(Gavel(fake.path))
+
+    def cannot(_thread):
+        raise RuntimeError("can't start new thread")
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", cannot)
+        with pytest.raises(RuntimeError, match="new thread"):
+            gavel.run(lambda leadership: None)
+    fake.takes = True
+    gavel.attach()
+    wait_until(lambda: b"lease\n" in fake.asked, 10, "it is attached")
+    lease(fake.attached[-1], 7)
+    wait_until(lambda: gavel.token() == 7, 10, "it leads")
+    fake.attached[-1].sendall(b"revoke 7 60000\nbeat 4\n")
+    said(fake, b"beat\n")
+    assert b"done 7\n" not in fake.asked and not fake.ended
+    gavel.close()
+    wait_until(lambda: fake.ended, 10, "close() ends the attachment")
+
+
+def test_detach_ends_run(folder, closing):
+    fake = closing(FakeSidecar(folder + "/fake"))
+    fake.takes = True
+    gavel = closing(Gavel(fake.path))
+    waiting = in_a_thread(gavel.run, lambda leadership: 1)
+    wait_until(lambda: fake.attached, 10, "it is attached")
+    gavel.detach()
+    wait_until(lambda: waiting == [None], 10, "run() returns while it waits")
+    working = []
+    ended = in_a_thread(gavel.run, lambda leadership: working.append(leadership) or leadership.wait(60))
+    wait_until(lambda: len(fake.attached) == 2, 10, "it is attached")
+    lease(fake.attached[-1], 7)
+    wait_until(lambda: working, 10, "it works")
+    gavel.detach()
+    wait_until(lambda: ended == [None], 10, "run() returns when the work has stopped")
+    assert working[0].cancelled()
+    wait_until(lambda: len(fake.ended) == 2, 10, "the attachment has ended")
+
+
+def test_there_is_one_run_at_a_time(folder, closing):
+    fake = closing(FakeSidecar(folder + "/fake"))
+    fake.takes = True
+    gavel = closing(Gavel(fake.path))
+    ended = in_a_thread(gavel.run, lambda leadership: leadership.wait(60) and "cancelled")
+    wait_until(lambda: fake.attached, 10, "it is attached")
+    with pytest.raises(RuntimeError, match="runs already"):
+        gavel.run(lambda leadership: "second")
+    assert not ended and not fake.ended  # nothing has changed for the first
+    gavel.close()
+    wait_until(lambda: ended == [None], 10, "the first has ended")
+
+
+def test_a_wall_clock_that_is_set_back_gives_no_lease_again(folder, closing, monkeypatch):
+    fake = closing(FakeSidecar(folder + "/fake"))
+    gavel, connection = attached(fake, closing)
+    lease(connection, 7)
+    wait_until(lambda: gavel.token() == 7, 10, "it leads")
+    now, ahead = client._now, [3600 * 10**9]
+    monkeypatch.setattr(client, "_now", lambda: (now()[0], now()[1] + ahead[0]))
+    assert gavel.token() is None
+    ahead[0] = 0
+    assert gavel.token() is None
+    lease(connection, 7)
+    wait_until(lambda: gavel.token() == 7, 10, "a newer line of the lease is believed")
+
+
+def test_a_sidecar_that_hangs_up_is_no_signal(folder, closing):
+    """SIGPIPE ends a program that has it as it was, as those of the command line do."""
+    fake = closing(FakeSidecar(folder + "/fake"))
+    fake.answer = b"error too-many\n"
+    program = ("import signal, sys\nfrom gavel import _Line\n"
+               "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
+               "line = _Line(sys.argv[1], 10)\nline.say('check')\nprint(line.read(10))\n"
+               "line._readable.poll()\n"  # it has hung up
+               "try:\n    line.say('check')\nexcept OSError:\n    print('goes on')\n")
+    done = subprocess.run([sys.executable, "-c", program, fake.path], capture_output=True, text=True,
+                          timeout=60, env={**os.environ, "PYTHONPATH": os.path.join(CLIENTS, "python")})
+    assert (done.returncode, done.stdout.split("\n")[-2]) == (0, "goes on"), done

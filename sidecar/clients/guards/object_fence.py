@@ -9,12 +9,19 @@ Whatever comes between the comparison and the write changes the ETag, and the wr
 store itself; then it is compared anew. The token is the first line of the object and not metadata:
 stores drop that or rename it, and S3's ETag is a digest of the content alone, so that a newer leader that
 wrote the same content again would leave the ETag as it was. An object that begins otherwise is refused.
+
+What is written depends on what was read? Then condition = look() before get(), and put_if(condition):
+False if anything was written in between; read again. Do not delete what is fenced: its token goes with it,
+and a late write would find nothing to compare with. Write an empty one.
 """
 
 import http.client
+import random
 import re
+import time
 
 TOKEN_MOST = 10**14  # and 0 is what clients give who do not lead
+TRIES = 1000
 FIRST_LINE = re.compile(rb"([1-9][0-9]{0,14})\n")
 
 
@@ -49,6 +56,8 @@ class ObjectFence:
         found = FIRST_LINE.match(start) if reply.status != 416 else None
         if not found or not reply.getheader("ETag"):
             raise ValueError(f"{path} has no fencing token in its first line, or no ETag")
+        if reply.getheader("ETag").startswith("W/"):
+            raise ValueError(f"{path} has a weak ETag, which no write can be held to: does a proxy compress?")
         if int(found[1]) > token:
             raise Stale(path)
         return {"If-Match": reply.getheader("ETag")}
@@ -61,8 +70,11 @@ class ObjectFence:
         return body, int(token)
 
     def put(self, path, body, token):
-        while not self.put_if(path, body, token, self.look(path, token)):
-            pass
+        for _ in range(TRIES):
+            if self.put_if(path, body, token, self.look(path, token)):
+                return
+            time.sleep(random.uniform(0, 0.01))
+        raise OSError(f"PUT {path}: refused {TRIES} times, although nothing newer is there")
 
     def put_if(self, path, body, token, condition):
         """False: it was written by somebody in between."""

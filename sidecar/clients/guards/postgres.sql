@@ -8,6 +8,8 @@ CREATE TABLE IF NOT EXISTS gavel_fence (
 -- First in each transaction that writes: SELECT gavel_fence('billing', $token);
 -- It stays locked until the transaction ends, so that no older token can come in between; have a
 -- leader that was paused in the middle cut off by SET idle_in_transaction_session_timeout = '5s'.
+-- Until a new leader has committed its first one, the old one's writes are taken: read what a write is
+-- based on after the call, in the same transaction, or call it once and commit before you read.
 CREATE OR REPLACE FUNCTION gavel_fence(of_election text, token bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -26,4 +28,7 @@ END $$;
 
 -- Or, where each row has its own column, in the statement itself; no row: refused.
 --   ALTER TABLE invoice ADD COLUMN fence_token bigint NOT NULL DEFAULT 0;
---   UPDATE invoice SET total = $1, fence_token = $2 WHERE id = $3 AND fence_token <= $2;
+--   UPDATE invoice SET total = $1, fence_token = $2
+--    WHERE id = $3 AND fence_token <= $2 AND $2 BETWEEN 1 AND 100000000000000;
+-- That guards each row by itself: one that the new leader has not written yet takes a late write of the
+-- old one. INSERT and DELETE are not guarded: the token of a row that is gone is forgotten.

@@ -42,9 +42,14 @@ class _Held:
 
     def __init__(self, token, since, valid_ns):
         self.token, self._ends = token, [clock + valid_ns for clock in since]
+        self._over = False
 
     def left_ns(self):
-        return min(end - now for end, now in zip(self._ends, _now()))
+        """Once one of them has used it up it is over, although the wall clock may be set back."""
+        left = 0 if self._over else min(end - now for end, now in zip(self._ends, _now()))
+        if left <= 0:
+            self._over = True
+        return left
 
 
 def _pushed(token, valid_ms, deadline_ns):
@@ -82,7 +87,8 @@ class _Line:
         """One that is not taken is as if it had not been said: there are hundreds before it that
         the sidecar has not read, and the end of an attachment would say that all work has stopped."""
         try:
-            self._socket.send(text.strip().encode() + b"\n")  # so short a line is taken, or not
+            # So short a line is taken, or not.
+            self._socket.send(text.strip().encode() + b"\n", socket.MSG_NOSIGNAL)
         except BlockingIOError:
             pass
         except OSError:
@@ -332,9 +338,13 @@ class Gavel:
         """Attaches, and calls work(leadership) each time that this replica leads, in this thread.
         Work has to look at leadership.cancelled() and to return soon after it is True: it cannot
         be killed (`gavelctl exec` can). When it returns by itself, leadership is given away and
-        its result is returned; an exception does the same."""
-        self._runs = True
-        self.attach()
+        its result is returned; an exception does the same. detach() and close() end it: it then
+        returns None. RuntimeError: no thread can be had, or another run() is not over."""
+        with self._change:
+            if self._runs:
+                raise RuntimeError("run() runs already")
+            self.attach()
+            self._runs = True
         try:
             while True:
                 leadership = self._next()
@@ -355,7 +365,7 @@ class Gavel:
 
     def _next(self):
         with self._change:
-            while not self._closed:
+            while self._follower and not self._closed:
                 least = self._grace_ns + self._margin_ns
                 if self._held and self._held.left_ns() > least:
                     self._working = Leadership(self, self._held, self._grace_ns)

@@ -7,7 +7,7 @@
 #     gavel_require_leader               # sets GAVEL_TOKEN, or ends the script with status 1
 #     gavel_on_change notify &           # calls: notify true TOKEN, notify false -
 #     gavel_run sh work.sh               # attaches; runs it while this replica leads, GAVEL_TOKEN set
-#     gavel_attach "$0" "$@"             # from here on the script itself runs only while it leads
+#     gavel_attach sh "$0" "$@"          # from here on the script itself runs only while it leads
 #
 # GAVELCTL       where gavelctl is
 # GAVEL_SOCKET   the sidecar's socket
@@ -19,19 +19,25 @@
 
 # Sets gavel_clock, in hundredths of a second (rounded down). Fails where there is none.
 gavel_clock() {
-    { read -r gavel_clock _; } 2>/dev/null </proc/uptime || return 1
+    { IFS=' ' read -r gavel_clock _; } 2>/dev/null </proc/uptime || return 1
     gavel_clock=$((${gavel_clock%.*} * 100 + 1${gavel_clock#*.} - 100)) # "08" would be octal
 }
 
 gavel_token() {
     gavel_clock || return 1
     gavel_asked=$gavel_clock
-    # shellcheck disable=SC2046
-    set -- $("$GAVELCTL" check --timeout "$GAVEL_TIMEOUT" ${GAVEL_ELECTION:+"$GAVEL_ELECTION"} 2>/dev/null)
-    [ $# = 3 ] && [ "$1" = leader ] && [ "$3" -gt "$GAVEL_MARGIN_MS" ] || return 1
-    gavel_clock || return 1
+    gavel_said=$("$GAVELCTL" check --timeout "$GAVEL_TIMEOUT" ${GAVEL_ELECTION:+"$GAVEL_ELECTION"} \
+        2>/dev/null) || return 1
+    # Taken apart without IFS, which is the script's.
+    case $gavel_said in leader\ [0-9]*\ [0-9]*) ;; *) return 1 ;; esac
+    gavel_said=${gavel_said#leader }
+    gavel_valid=${gavel_said#* }
+    gavel_said=${gavel_said%% *}
+    case $gavel_said$gavel_valid in *[!0-9]*) return 1 ;; esac
+    [ "$gavel_valid" -gt "$GAVEL_MARGIN_MS" ] && gavel_clock || return 1
     # Looked at last: whatever has taken its time between the question and here counts.
-    [ $(($3 - (gavel_clock - gavel_asked + 1) * 10)) -gt "$GAVEL_MARGIN_MS" ] && printf '%s\n' "$2"
+    [ "$((gavel_valid - (gavel_clock - gavel_asked + 1) * 10))" -gt "$GAVEL_MARGIN_MS" ] &&
+        printf '%s\n' "$gavel_said"
 }
 
 gavel_is_leader() {
@@ -50,7 +56,8 @@ gavel_on_change() {
         gavel_now=$(gavel_token) || gavel_now=-
         if [ "$gavel_now" != "$gavel_told" ]; then
             gavel_told=$gavel_now
-            if [ "$gavel_now" = - ]; then "$@" false -; else "$@" true "$gavel_now"; fi
+            # `|| :`: an error of the callback does not end it, with `set -e` neither.
+            if [ "$gavel_now" = - ]; then "$@" false - || :; else "$@" true "$gavel_now" || :; fi
         fi
         sleep "$GAVEL_POLL_S"
     done
