@@ -1,7 +1,5 @@
 """How run() begins and ends: one at a time, and no longer than its attachment."""
 
-import pytest
-
 from clients.test_attachment import attached  # noqa: F401
 from clients.test_clients import built  # noqa: F401
 from kit.clock import wait_until
@@ -33,5 +31,20 @@ def test_run_ends_when_another_thread_detaches(attached):  # noqa: F811
         one.accept(2)
         one.lease(8)
         one.program.wait_for("started", "8")
+        one.program.tell("finish")
+        one.program.wait_for("returned")
+
+
+def test_a_child_by_fork_leaves_the_attachment_alone(attached):  # noqa: F811
+    for one in attached("run", languages=("c",)):
+        one.lease(7)
+        one.program.wait_for("started", "7")
+        one.fake.answer = None
+        one.program.tell("watch")
+        wait_until(lambda p=one: b"watch a\n" in p.fake.asked, 20, "it watches")
+        assert one.program.ask("fork") == "3"
+        assert one.program.ask("is_leader") == "true"
+        assert not one.program.all("cancelled") and not one.program.all("change")
+        assert not one.has_ended_it()
         one.program.tell("finish")
         one.program.wait_for("returned")

@@ -2,6 +2,7 @@
  */
 #include <gavel.h>
 
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -92,6 +94,24 @@ static void *run(void *context) {
     return NULL;
 }
 
+/* A child does all that could disturb its parent. */
+static void fork_child(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        (void)alarm(20);
+        gavel_stop(client);
+        gavel_detach(client);
+        bool refused = gavel_attach(client, NULL, NULL) == ECHILD &&
+                       gavel_on_change(client, on_change, NULL) == ECHILD &&
+                       gavel_run(client, work, NULL) == -1 && errno == ECHILD;
+        gavel_destroy(client);
+        _exit(refused ? 3 : 4);
+    }
+    int status = 0;
+    (void)waitpid(child, &status, 0);
+    (void)printf("fork %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
 static void obey(const char *verb) {
     uint64_t token;
     pthread_t thread;
@@ -117,6 +137,8 @@ static void obey(const char *verb) {
         (void)eventfd_write(finish, 1);
     } else if (strcmp(verb, "go") == 0) {
         (void)eventfd_write(go, 1);
+    } else if (strcmp(verb, "fork") == 0) {
+        fork_child();
     } else if (strcmp(verb, "churn") == 0) {
         churn_in_many();
     }
