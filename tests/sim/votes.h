@@ -28,17 +28,20 @@ struct votes_event {
     struct lock_result result;
 };
 
+struct votes_word { /* of one node, about a candidate's grant */
+    bool yes;
+    struct instant sent;   /* the newest request that it said yes to */
+    struct instant before; /* the one before that; zero: none */
+    int64_t sent_at_ns;    /* true time */
+};
+
 /* A candidate's grant, from its requests and the nodes' answers alone. */
 struct votes_book {
     bool known;
     bool held; /* the candidate was told that it has it */
     bool dead; /* ... and its time was over since */
     unsigned char nonce[NONCE_BYTES];
-    struct {
-        bool yes;
-        struct instant sent; /* the newest request that the node said yes to */
-        int64_t sent_at_ns;  /* true time */
-    } nodes[VOTES_NODES];
+    struct votes_word nodes[VOTES_NODES];
 };
 
 /* Until when somebody who asked may believe that a host leads. */
