@@ -28,8 +28,9 @@ def socket_one(stand):
     bare = stand.folder + "/bare.sock"
     stand.server("bare", bare, reply)
     blocks = stand.rounds(100, 20)
-    took = split(lines_of("ask", "one", "line", blocks, 1000, sidecar.socket_path, "check\\n",
-                          bare, "check\\n"))
+    with stand.placed(sidecar):
+        took = split(lines_of("ask", "one", "line", blocks, 1000, sidecar.socket_path, "check\\n",
+                              bare, "check\\n"))
     ours, theirs = ([v / 1000 for v in took[i]] for i in (0, 1))
     for name, of, goal in (("p50", median, 1.25), ("p99", p99, 1.5)):
         pairs = ratios(by_block(ours, blocks, of), by_block(theirs, blocks, of))
@@ -38,9 +39,11 @@ def socket_one(stand):
                       median(pairs), goal)
 
 
-def throughput(stand, name, kind, clients, ours, theirs, peer, goal):
+def throughput(stand, sidecar, name, kind, clients, ours, theirs, peer, goal):
     """`ours` and `theirs` are addresses with their questions."""
-    found = split(lines_of("ask", "many", kind, clients, stand.rounds(40, 8), 200, *ours, *theirs))
+    with stand.placed(sidecar, apart=clients > 1):
+        found = split(lines_of("ask", "many", kind, clients, stand.rounds(40, 8), 200, *ours,
+                               *theirs))
     pairs = ratios(found[0], found[1])
     return at_least(name, f"{number(median(found[0]) / 1000)} k/s",
                     f"{number(median(found[1]) / 1000)} k/s, {peer}", median(pairs), goal)
@@ -51,7 +54,7 @@ def socket_many(stand):
     echo = stand.folder + "/echo.sock"
     stand.server("echo", echo)
     question = "check\\n"
-    yield throughput(stand, "socket check, 64 clients", "line", 64,
+    yield throughput(stand, sidecar, "socket check, 64 clients", "line", 64,
                      (sidecar.socket_path, question), (echo, question), "libuv's echo server", 0.9)
 
 
@@ -62,7 +65,7 @@ def http(stand):
     port = stand.server("fixed", body)
     question = "GET /v1/leader HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n"
     for clients in (1, 64):
-        yield throughput(stand, f"HTTP check, keep-alive, {clients} client{'s' * (clients > 1)}",
+        yield throughput(stand, sidecar, f"HTTP check, keep-alive, {clients} client{'s' * (clients > 1)}",
                          "http", clients, (str(sidecar.http_port), question), (port, question),
                          "libmicrohttpd, a fixed reply", 0.85)
 

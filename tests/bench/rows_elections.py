@@ -83,8 +83,10 @@ def cost_rows(found):
 
 def check_row(stand, sidecars, count):
     question = "check e0\\n"
-    took = split(lines_of("ask", "one", "line", stand.rounds(60, 10), 500,
-                          sidecars[count].socket_path, question, sidecars[1].socket_path, question))
+    with stand.placed(sidecars[1], sidecars[count]):
+        took = split(lines_of("ask", "one", "line", stand.rounds(60, 10), 500,
+                              sidecars[count].socket_path, question,
+                              sidecars[1].socket_path, question))
     pairs = ratios(*([median(took[i][k:k + 450]) for k in range(0, len(took[i]), 450)]
                      for i in (0, 1)))
     return at_most(f"socket check p50, {count} elections", f"{number(median(took[0]) / 1000)} µs",

@@ -149,6 +149,7 @@ def test_http_bodies_have_bounds(folder):
     assert call(fenced, token="11", body=b"x" * 11) == "413"
     assert call(fenced, token="11", CONTENT_LENGTH="10") == "400", "it ended early"
     assert call(fenced, token="11", CONTENT_LENGTH="-1") == "411"
+    assert call(fenced, token="11", CONTENT_LENGTH="\u00b2") == "411"  # a digit to Python, no number
     assert call(fenced, token="11", HTTP_TRANSFER_ENCODING="chunked") == "411"
     assert call(fenced, token="10") == "200", "nothing of those was remembered"
 

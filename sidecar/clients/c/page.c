@@ -187,7 +187,9 @@ static void read_once(struct gavel_page *page, struct gavel_page_answer *answer,
     }
 }
 
-/* A leader's page needs no look: whoever replaces it has to wait until its deadline. */
+/* A leader's page needs no look: whoever replaces it has to wait until its deadline. (In efficiency
+ * mode a sidecar that was killed and is back may lead at once, with a newer token than is read
+ * here.) */
 static void read_or_look(struct gavel_page *page, struct gavel_page_answer *answer, char *holder) {
     read_once(page, answer, holder);
     if (answer->leader) {

@@ -36,7 +36,8 @@ class Fenced:
                 and 1 <= int(token) <= TOKEN_MOST):
             return self._refuse(start_response, "428 Precondition Required", "no Fencing-Token")
         length = environ.get("CONTENT_LENGTH") or "0"
-        if "HTTP_TRANSFER_ENCODING" in environ or not length.isdigit():
+        if "HTTP_TRANSFER_ENCODING" in environ or not (
+                length.isascii() and length.isdigit()):
             return self._refuse(start_response, "411 Length Required", "no Content-Length")
         if int(length) > self._body_most:
             return self._refuse(start_response, "413 Content Too Large",

@@ -117,6 +117,14 @@ public final class Program {
                     thread.setDaemon(true);
                     thread.start();
                 }
+                case "run_here" -> { // no thread is needed for it
+                    try {
+                        run(gavel);
+                    } catch (OutOfMemoryError e) {
+                        say("cannot");
+                    }
+                }
+                case "attach_only" -> gavel.attach();
                 case "finish" -> FINISH.release();
                 case "go" -> GO.release();
                 case "churn" -> churn(gavel);
