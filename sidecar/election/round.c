@@ -97,6 +97,7 @@ void round_start(struct round *round, const struct round_ask *ask, int64_t now_n
     round->clash = false;
     round->one_server = false;
     round->again_ns = 0;
+    round->agains = 0;
     round->glance_ns = NEVER_NS;
     round->settled_ns = NEVER_NS;
     round->warnings = now_ns < round->lists_ns ? (uint32_t)WARNING_NODE_LIST_DIFFERS : 0;
@@ -281,6 +282,7 @@ static void take_renewed(struct round *round, size_t index, const struct round_a
         quorum_refused(grant, index, !reply->held);
         /* Slower than the majority, which ended the renewal without it. */
         bool late = round->ask.op == OP_NONE || node->asked_serial != round->serial;
+        late = late && round->ask.op != OP_RELEASE;
         node->repair = node->repair || (late && !reply->held && grant->live &&
                                         grant == &round->grants[round->held]);
     }

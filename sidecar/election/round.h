@@ -84,6 +84,7 @@ struct round {
     int64_t glance_ns;  /* a majority would do: those silent so far are waited for until then */
     int64_t settled_ns; /* a majority has spoken: with rivals among them, that is enough then */
     int64_t again_ns;   /* when those that refused are asked once more; 0: they are not */
+    unsigned agains;    /* how often they were */
     int64_t wait_ns;    /* W, as far as is known by now */
     int64_t longest_ttl_ns;
     int64_t lists_ns;  /* until then another list is warned of; the grant has written over it */

@@ -5,6 +5,7 @@
 
 /* What the nodes' answers so far mean for the operation. */
 
+#define AGAIN_DOUBLINGS 5
 #define AGAIN_NS (3 * NS_PER_MS) /* what others need to give back what they took */
 /* What a node that answers at all may take longer than a majority: it may know of a lease under a
  * list of nodes that has no majority in common with ours. */
@@ -273,11 +274,14 @@ static void evaluate_acquire(struct round *round, int64_t now_ns) {
     } else if (has >= majority && late) {
         start_writing(round, now_ns, &held);
     } else if (has + pending < majority || pending == 0 ||
-               (late && round_said(round) >= majority) || settled) {
+               (late && round_said(round) >= majority) || (settled && has < majority)) {
         if (now_ns >= round->patience_ns || !is_favourite(round, has)) {
             fail_acquire(round, now_ns, false);
         } else if (round->again_ns == 0) {
-            round->again_ns = now_ns + AGAIN_NS;
+            /* Less and less often: it may be gone, with a lease that lasts. */
+            unsigned doublings = round->agains < AGAIN_DOUBLINGS ? round->agains : AGAIN_DOUBLINGS;
+            round->again_ns = now_ns + (AGAIN_NS << doublings);
+            round->agains++;
         }
     }
 }

@@ -149,7 +149,8 @@ static int64_t free_in_ns(const struct round *round) {
 }
 
 /* The token that a majority of nodes remembers: one that was published stands on a majority. Others
- * are of attempts that failed, and must not make the records of nodes without them look old. */
+ * are mostly of attempts that failed, and must not make the records of nodes without them look
+ * old. */
 static uint64_t common_token(const struct round *round) {
     size_t count = round->config.node_count;
     for (size_t i = 0; i < count; i++) {

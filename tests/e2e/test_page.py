@@ -250,7 +250,6 @@ def test_clearing_on_loss_of_the_lock(start, read, redis):
     assert again and again[0] > readings[0].token, readings
 
 
-@pytest.mark.skipif(shutil.which("unshare") is None, reason="no unshare here")
 def test_a_reader_is_told_by_the_wall_clock_that_the_machine_was_paused(start, read, folder):
     """Only the reader hears of it: its sidecar is stopped. It needs a newer page afterwards."""
     a = start("pod-a", "--mode", "efficiency", "--ttl", "20s")
@@ -267,6 +266,7 @@ def test_a_reader_is_told_by_the_wall_clock_that_the_machine_was_paused(start, r
     wait_until(lambda: reader.check().leader, 20)
 
 
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="no unshare here")
 def test_a_reader_in_another_time_namespace_refuses(leader, read):
     inside = ["unshare", "--time", "--boottime", "1000", "--fork", "--kill-child"]
     if subprocess.run([*inside, "true"], capture_output=True).returncode != 0:

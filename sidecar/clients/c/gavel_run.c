@@ -101,16 +101,27 @@ static int begin(struct gavel *gavel, struct gavel_leadership *leadership) {
     bool busy = gavel->runs != NULL || gavel->working != NULL;
     gavel->runs = busy ? gavel->runs : leadership;
     (void)pthread_mutex_unlock(&gavel->mutex);
-    return busy ? EBUSY : gavel_attach(gavel, NULL, NULL);
+    int why = busy ? EBUSY : gavel_attach(gavel, NULL, NULL);
+    if (why != 0) {
+        return why;
+    }
+    (void)pthread_mutex_lock(&gavel->mutex);
+    bool gone = gavel->runs == NULL; /* detached before it was attached */
+    (void)pthread_mutex_unlock(&gavel->mutex);
+    if (gone) {
+        gavel_detach(gavel);
+    }
+    return gone ? ECANCELED : 0;
 }
 
 /* True: the attachment is still its own, to be ended. */
 static bool end(struct gavel *gavel, const struct gavel_leadership *leadership) {
     (void)pthread_mutex_lock(&gavel->mutex);
     bool own = gavel->runs == leadership;
-    gavel->runs = own ? NULL : gavel->runs;
+    gavel->runs = own && !gavel->attached ? NULL : gavel->runs;
+    bool attached = gavel->attached;
     (void)pthread_mutex_unlock(&gavel->mutex);
-    return own;
+    return own && attached; /* its mark stays until then: no other one begins in between */
 }
 
 int gavel_run(struct gavel *gavel, int (*work)(struct gavel_leadership *leadership, void *context),
@@ -126,6 +137,10 @@ int gavel_run(struct gavel *gavel, int (*work)(struct gavel_leadership *leadersh
     int why = begin(gavel, &leadership);
     while (why == 0 && !own_end && next(gavel, &leadership)) {
         result = work(&leadership, context);
+        if (!gavel_is_own(gavel)) {
+            why = ECHILD; /* a child that was made in there: all else is its parent's */
+            break;
+        }
         own_end = !gavel_leadership_cancelled(&leadership);
         work_ended(gavel);
         (void)eventfd_read(leadership.fd, &count);

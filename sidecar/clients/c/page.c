@@ -32,7 +32,8 @@ static int64_t read_clock(clockid_t clock) {
     return (int64_t)time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
-/* How far the coarse clock may be behind the exact one; negative: there is none. */
+/* How far the coarse clock is behind the exact one at most, while the kernel's tick comes;
+ * negative: there is none. */
 static int64_t measure_coarse(void) {
     struct timespec tick;
     if (clock_getres(CLOCK_REALTIME_COARSE, &tick) != 0 || tick.tv_sec != 0 || tick.tv_nsec <= 0) {

@@ -367,6 +367,13 @@ func (g *Gavel) Run(ctx context.Context, work func(ctx context.Context, token ui
 	g.runs = me
 	g.mutex.Unlock()
 	g.Attach(nil)
+	g.mutex.Lock()
+	gone := g.runs == nil
+	g.mutex.Unlock()
+	if gone { // detached before it was attached
+		g.Detach()
+		return ErrDetached
+	}
 	var mine *leadership
 	defer func() {
 		g.workEnded(mine)

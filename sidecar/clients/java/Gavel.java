@@ -355,9 +355,7 @@ public final class Gavel implements Closeable {
         if (working != null && working.thread == mine) {
             workEnded(working);
         }
-        boolean own = runner == mine;
-        runner = own ? null : runner;
-        return own;
+        return runner == mine; // until detach(), so that no other one begins in between
     }
 
     /** What work is given: the token, and when to stop. */

@@ -189,7 +189,7 @@ class Gavel:
         self._told = None       # the last of it, by which something may still work
         self._grace_ns = 0
         self._working = None    # the Leadership that run() has given to work
-        self._runs = False
+        self._runs = None       # of run(); None: of none, or it was detached meanwhile
         self._revoked = 0       # the token that must not be used any more
         self._on_revoke = None
         self._stops = 0         # the token for which on_revoke() is at it
@@ -313,7 +313,7 @@ class Gavel:
         run() or on_revoke() still work, that is done when they have returned, and not waited for."""
         with self._change:
             follower, self._follower = self._follower, None
-            self._held = None
+            self._held = self._runs = None
             self._cancel()
             works = self._working or self._stops
             if self._line and not works:
@@ -340,14 +340,15 @@ class Gavel:
         be killed (`gavelctl exec` can). When it returns by itself, leadership is given away and
         its result is returned; an exception does the same. detach() and close() end it: it then
         returns None. RuntimeError: no thread can be had, or another run() is not over."""
+        mine = object()
         with self._change:
-            if self._runs:
+            if self._runs or self._working:
                 raise RuntimeError("run() runs already")
             self.attach()
-            self._runs = True
+            self._runs = mine
         try:
             while True:
-                leadership = self._next()
+                leadership = self._next(mine)
                 if leadership is None:
                     return None
                 try:
@@ -360,12 +361,16 @@ class Gavel:
                 if not lost:
                     return result
         finally:
-            self._working, self._runs = None, False
-            self.detach()
+            with self._change:
+                self._working = None
+                own = self._runs is mine
+                self._change.notify_all()
+            if own:
+                self.detach()
 
-    def _next(self):
+    def _next(self, mine):
         with self._change:
-            while self._follower and not self._closed:
+            while self._runs is mine and not self._closed:
                 least = self._grace_ns + self._margin_ns
                 if self._held and self._held.left_ns() > least:
                     self._working = Leadership(self, self._held, self._grace_ns)
@@ -527,7 +532,7 @@ class Gavel:
                 line.close()
         self._follower = self._last = self._stopper = None
         self._line = self._open = self._held = self._told = self._working = None
-        self._watching, self._runs, self._stops, self._revoked = [], False, 0, 0
+        self._watching, self._runs, self._stops, self._revoked = [], None, 0, 0
 
 
 def _forked():

@@ -232,6 +232,18 @@ static void a_late_yes_keeps_its_proof_when_the_next_attempt_has_begun(void **st
     assert_true(table.asked[2].ask.clean && table.asked[2].ask.token == 60);
 }
 
+static void nothing_is_repaired_while_it_is_given_back(void **state) {
+    (void)state;
+    struct table table = leading();
+    start(&table, OP_RENEW, (struct round_ask){.take = false});
+    answer(&table, 0, yes(90, PRIOR_NONE));
+    answer(&table, 2, yes(95, PRIOR_NONE));
+    assert_int_equal(told(&table).outcome, OUTCOME_YES);
+    start(&table, OP_RELEASE, (struct round_ask){.clean = true, .token = 90});
+    answer(&table, 1, missing); /* to the renewal */
+    assert_int_equal(table.asked[1].ask.op, OP_RELEASE);
+}
+
 static void a_node_slower_than_the_majority_is_repaired_too(void **state) {
     (void)state;
     struct table table = leading();
@@ -285,6 +297,7 @@ int main(void) {
         cmocka_unit_test(a_key_that_came_back_with_another_token_is_a_new_grant),
         cmocka_unit_test(half_of_four_refuses_and_is_warned_of),
         cmocka_unit_test(a_late_yes_keeps_its_proof_when_the_next_attempt_has_begun),
+        cmocka_unit_test(nothing_is_repaired_while_it_is_given_back),
         cmocka_unit_test(a_node_slower_than_the_majority_is_repaired_too),
         cmocka_unit_test(a_release_marks_where_the_grant_counts),
         cmocka_unit_test(silence_takes_the_whole_time),
