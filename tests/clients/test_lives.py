@@ -88,3 +88,14 @@ def test_a_wall_clock_that_is_set_back_gives_no_lease_again(attached, folder):  
         one.leads()
         one.program.tell("detach")
         wait_until(one.has_ended_it, 20, f"{one.language} ends it")
+
+
+def test_a_child_that_returns_from_work_ends_there(attached):  # noqa: F811
+    one, = attached("run", languages=("c",), env={"FORKS": "1"})
+    one.lease(7)
+    one.program.wait_for("started", "7")
+    one.program.wait_for("child", "3")
+    assert one.program.ask("is_leader") == "true" and not one.program.all("cancelled")
+    assert b"done 7\n" not in one.fake.asked and not one.has_ended_it()
+    one.program.tell("finish")
+    one.program.wait_for("returned")

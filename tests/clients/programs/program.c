@@ -72,10 +72,31 @@ static void churn_in_many(void) {
     (void)printf("churned\n");
 }
 
+static pid_t parent; /* of a child that returns from work */
+static int works;    /* how often work was called in it */
+
+static bool fork_in_work(void) {
+    parent = getpid();
+    works = 1;
+    pid_t child = fork();
+    if (child == 0) {
+        (void)alarm(20);
+        return true;
+    }
+    int status = 0;
+    (void)waitpid(child, &status, 0);
+    say("child", WIFEXITED(status) ? (uint64_t)WEXITSTATUS(status) : 0);
+    return false;
+}
+
 static int work(struct gavel_leadership *leadership, void *context) {
     eventfd_t count;
     (void)context;
+    works++;
     say("started", gavel_leadership_token(leadership));
+    if (getenv("FORKS") != NULL && (parent != 0 || fork_in_work())) {
+        return 7;
+    }
     struct pollfd wanted[] = {{.fd = gavel_leadership_fd(leadership), .events = POLLIN},
                               {.fd = finish, .events = POLLIN}};
     (void)poll(wanted, 2, -1);
@@ -89,7 +110,11 @@ static int work(struct gavel_leadership *leadership, void *context) {
 
 static void *run(void *context) {
     (void)context;
-    (void)printf("%s\n", gavel_run(client, work, NULL) == 7 ? "returned" : "refused");
+    int result = gavel_run(client, work, NULL);
+    if (parent != 0 && parent != getpid()) {
+        _exit(result == -1 && errno == ECHILD && works == 1 ? 3 : 4);
+    }
+    (void)printf("%s\n", result == 7 ? "returned" : "refused");
     (void)fflush(stdout);
     return NULL;
 }
