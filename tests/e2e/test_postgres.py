@@ -211,9 +211,9 @@ def test_a_frozen_backend_stops_its_leader_and_nobody_else_leads(pods, sample, p
 
 
 def test_a_drain_ends_while_the_server_is_silent(pods, sample, postgres):
-    leader, other = pods("ab", "--drain", "2s")
-    leader = settled([leader, other])
-    sampler = sample([leader, other])
+    pods = pods("ab", "--drain", "2s")
+    leader = settled(pods)
+    sampler = sample(pods)
     token = leader.check().token
     postgres.freeze()
     since = boottime_ns()

@@ -115,8 +115,8 @@ def as_operator(postgres, command):
 
 
 def test_the_operators_query_shows_who_leads_and_since_when(pods, postgres):
-    pod, = pods("a")
     before = postgres.sql("SELECT now()")
+    pod, = pods("a")
     token = pod.wait_leader().token
     shown = postgres.sql(sql("holders")).split("|")
     assert shown[:4] == ["default", "a", "pod-a", str(token)]
