@@ -251,6 +251,11 @@ static void take_acquired(struct round *round, size_t index, const struct round_
     }
 }
 
+/* Whether what a node was asked last is of the present operation. */
+static bool is_present(const struct round *round, const struct round_node *node) {
+    return round->ask.op != OP_NONE && node->asked_serial == round->serial;
+}
+
 static void take_renewed(struct round *round, size_t index, const struct round_ask *asked,
                          const struct store_reply *reply, int64_t now_ns) {
     struct round_node *node = &round->nodes[index];
@@ -281,8 +286,7 @@ static void take_renewed(struct round *round, size_t index, const struct round_a
     } else {
         quorum_refused(grant, index, !reply->held);
         /* Slower than the majority, which ended the renewal without it. */
-        bool late = round->ask.op == OP_NONE || node->asked_serial != round->serial;
-        late = late && round->ask.op != OP_RELEASE;
+        bool late = !is_present(round, node) && round->ask.op != OP_RELEASE;
         node->repair = node->repair || (late && !reply->held && grant->live &&
                                         grant == &round->grants[round->held]);
     }
@@ -319,7 +323,7 @@ void round_answered(struct round *round, size_t index, const struct store_reply 
                     enum round_lists lists, int64_t now_ns) {
     struct round_node *node = &round->nodes[index];
     struct round_ask asked = node->asked;
-    bool present = round->ask.op != OP_NONE && node->asked_serial == round->serial;
+    bool present = is_present(round, node);
     node->asked.op = OP_NONE;
     if (reply->outcome != OUTCOME_UNSURE) {
         if (reply->longest_ttl_ns > round->longest_ttl_ns) {

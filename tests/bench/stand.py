@@ -67,7 +67,6 @@ class Stand:
         assert line, f"{name} ended with {process.wait()}"
         return line
 
-
     @contextlib.contextmanager
     def placed(self, *sidecars, apart=False):
         """Whoever answers is on one processor; who asks is there too, or (apart) on another one.

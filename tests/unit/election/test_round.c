@@ -232,13 +232,17 @@ static void a_late_yes_keeps_its_proof_when_the_next_attempt_has_begun(void **st
     assert_true(table.asked[2].ask.clean && table.asked[2].ask.token == 60);
 }
 
+static void renew_without_node_1(struct table *table) {
+    start(table, OP_RENEW, (struct round_ask){.take = false});
+    answer(table, 0, yes(90, PRIOR_NONE));
+    answer(table, 2, yes(95, PRIOR_NONE));
+    assert_int_equal(told(table).outcome, OUTCOME_YES);
+}
+
 static void nothing_is_repaired_while_it_is_given_back(void **state) {
     (void)state;
     struct table table = leading();
-    start(&table, OP_RENEW, (struct round_ask){.take = false});
-    answer(&table, 0, yes(90, PRIOR_NONE));
-    answer(&table, 2, yes(95, PRIOR_NONE));
-    assert_int_equal(told(&table).outcome, OUTCOME_YES);
+    renew_without_node_1(&table);
     start(&table, OP_RELEASE, (struct round_ask){.clean = true, .token = 90});
     answer(&table, 1, missing); /* to the renewal */
     assert_int_equal(table.asked[1].ask.op, OP_RELEASE);
@@ -247,10 +251,7 @@ static void nothing_is_repaired_while_it_is_given_back(void **state) {
 static void a_node_slower_than_the_majority_is_repaired_too(void **state) {
     (void)state;
     struct table table = leading();
-    start(&table, OP_RENEW, (struct round_ask){.take = false});
-    answer(&table, 0, yes(90, PRIOR_NONE));
-    answer(&table, 2, yes(95, PRIOR_NONE));
-    assert_int_equal(told(&table).outcome, OUTCOME_YES);
+    renew_without_node_1(&table);
     answer(&table, 1, missing);
     assert_int_equal(table.asked[1].ask.op, OP_ACQUIRE);
     assert_true(table.asked[1].ask.token == 90);
