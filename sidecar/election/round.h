@@ -87,11 +87,11 @@ struct round {
     unsigned agains;    /* how often they were */
     int64_t wait_ns;    /* W, as far as is known by now */
     int64_t longest_ttl_ns;
-    int64_t lists_ns;  /* until then another list is warned of; the grant has written over it */
-    bool writes;       /* the second part: the token is written back */
-    bool clash;        /* a lease stands under a list that is too different */
-    bool one_server;   /* a majority of nodes gave the lock, which are too few servers */
-    unsigned failures; /* acquires in a row without success, for jitter */
+    int64_t lists_ns;    /* until then another list is warned of; the grant has written over it */
+    bool writes;         /* the second part: the token is written back */
+    bool clash;          /* a lease stands under a list that is too different */
+    bool one_server;     /* a majority of nodes gave the lock, which are too few servers */
+    unsigned collisions; /* acquires in a row that met parts of the lock in several hands */
     uint32_t warnings;
 
     bool done; /* `reply` is the answer to the operation, to be taken by round_take() */

@@ -67,7 +67,6 @@ static void fail_acquire(struct round *round, int64_t now_ns, bool refused) {
         node->maybe = false;
     }
     grant->live = false;
-    round->failures++;
     if (no) {
         end_grant(round, grant, grant->first_yes_ns == 0);
         bool ours = round->clash || round->one_server;
@@ -89,7 +88,7 @@ static void succeed(struct round *round, int64_t now_ns, bool counting) {
         round->grants[round->held].live = false;
         round->held = index;
     }
-    round->failures = 0;
+    round->collisions = 0;
     finish(round);
 }
 
@@ -254,6 +253,20 @@ static bool is_unopposed(struct round *round, size_t pending, int64_t now_ns) {
     return pending == 0 || now_ns >= round->glance_ns || now_ns >= round->patience_ns;
 }
 
+/* Whether those who stand in the way are asked once more: they give back what they took. */
+static bool waits_for_rivals(struct round *round, size_t has, int64_t now_ns) {
+    if (now_ns >= round->patience_ns || !is_favourite(round, has)) {
+        return false;
+    }
+    if (round->again_ns == 0) {
+        /* Less and less often: it may be gone, with a lease that lasts. */
+        unsigned doublings = round->agains < AGAIN_DOUBLINGS ? round->agains : AGAIN_DOUBLINGS;
+        round->again_ns = now_ns + (AGAIN_NS << doublings);
+        round->agains++;
+    }
+    return true;
+}
+
 static void evaluate_acquire(struct round *round, int64_t now_ns) {
     struct quorum *grant = round_grant(round);
     struct quorum_rule held = {
@@ -272,16 +285,14 @@ static void evaluate_acquire(struct round *round, int64_t now_ns) {
             start_writing(round, now_ns, &held);
         }
     } else if (has >= majority && late) {
-        start_writing(round, now_ns, &held);
+        /* What a rival gives back may prove what a node of this majority does not. */
+        if (!waits_for_rivals(round, has, now_ns)) {
+            start_writing(round, now_ns, &held);
+        }
     } else if (has + pending < majority || pending == 0 ||
                (late && round_said(round) >= majority) || (settled && has < majority)) {
-        if (now_ns >= round->patience_ns || !is_favourite(round, has)) {
+        if (!waits_for_rivals(round, has, now_ns)) {
             fail_acquire(round, now_ns, false);
-        } else if (round->again_ns == 0) {
-            /* Less and less often: it may be gone, with a lease that lasts. */
-            unsigned doublings = round->agains < AGAIN_DOUBLINGS ? round->agains : AGAIN_DOUBLINGS;
-            round->again_ns = now_ns + (AGAIN_NS << doublings);
-            round->agains++;
         }
     }
 }

@@ -191,9 +191,10 @@ void round_say_no(struct round *round, int64_t now_ns, enum election_reason reas
         int64_t in_ns = free_in_ns(round);
         reply->expires_in_ns = in_ns == NEVER_NS ? -1 : in_ns;
         /* In a collision the others give back what they have, soon; if not, it was none. */
-        bool collided = round->ask.take && !reply->holder_nonce_known &&
-                        reply->reason == REASON_HELD_BY_OTHER && round->failures <= COLLISIONS_MOST;
-        if (in_ns == 0 || collided) {
+        bool collided =
+            round->ask.take && !reply->holder_nonce_known && reply->reason == REASON_HELD_BY_OTHER;
+        round->collisions = collided ? round->collisions + 1 : 0;
+        if (in_ns == 0 || (collided && round->collisions <= COLLISIONS_MOST)) {
             reply->expires_in_ns = collision_ns(round);
         }
     }

@@ -81,6 +81,60 @@ static void who_is_gone_is_no_rival(void **state) {
     assert_int_equal(told(&table).outcome, OUTCOME_YES);
 }
 
+static void a_rival_may_give_back_the_proof_that_is_missing(void **state) {
+    (void)state;
+    struct table table = laid(3);
+    acquire(&table);
+    answer(&table, 0, yes(60, PRIOR_CLEAN));
+    answer(&table, 1, yes(60, PRIOR_NONE)); /* a majority, but it would have to wait for W */
+    answer(&table, 2, just_held_by(99));
+    assert_true(is_silent(&table));
+    wait_for_it(&table);
+    assert_int_equal(table.asked[2].ask.op, OP_ACQUIRE);
+    answer(&table, 2, yes(60, PRIOR_CLEAN));
+    struct store_reply reply = told(&table);
+    assert_int_equal(reply.outcome, OUTCOME_YES);
+    assert_int_equal(reply.prior, PRIOR_CLEAN);
+
+    /* Not for ever: one that is gone gives nothing back. */
+    table = laid(3);
+    acquire(&table);
+    answer(&table, 0, yes(60, PRIOR_CLEAN));
+    answer(&table, 1, yes(60, PRIOR_NONE));
+    answer(&table, 2, just_held_by(99));
+    while (is_silent(&table)) {
+        wait_for_it(&table);
+        if (table.asked[2].ask.op == OP_ACQUIRE) {
+            answer(&table, 2, just_held_by(99));
+        }
+        assert_true(table.now_ns < 1000 * S + ATTEMPT);
+    }
+    assert_int_equal(table.round.reply.outcome, OUTCOME_YES);
+    assert_int_equal(table.round.reply.prior, PRIOR_NONE);
+}
+
+static void a_collision_after_many_a_look_is_one(void **state) {
+    (void)state;
+    struct table table = laid(3);
+    for (int i = 0; i < 8; i++) {
+        acquire(&table); /* somebody leads */
+        for (size_t node = 0; node < 3; node++) {
+            answer(&table, node, just_held_by(200));
+        }
+        assert_true(told(&table).expires_in_ns > S);
+    }
+    table.nonce = 220;
+    for (int i = 0; i < 5; i++) {
+        acquire(&table);
+        answer(&table, 0, just_held_by(97));
+        answer(&table, 1, just_held_by(98));
+        struct store_reply reply = told(&table);
+        /* What others took they give back soon; unless they are gone. */
+        assert_true(i < 3 ? reply.expires_in_ns < 100 * MS : reply.expires_in_ns > S);
+        answer(&table, 2, just_held_by(99));
+    }
+}
+
 static void what_a_rival_had_counts_while_it_is_asked_again(void **state) {
     (void)state;
     struct table table = laid(3);
@@ -132,6 +186,8 @@ int main(void) {
         cmocka_unit_test(rivals_do_not_wait_for_silent_nodes),
         cmocka_unit_test(who_is_gone_is_no_rival),
         cmocka_unit_test(what_a_rival_had_counts_while_it_is_asked_again),
+        cmocka_unit_test(a_rival_may_give_back_the_proof_that_is_missing),
+        cmocka_unit_test(a_collision_after_many_a_look_is_one),
         cmocka_unit_test(tokens_of_failed_attempts_are_not_learnt),
     };
     return cmocka_run_group_tests_name("round_rivals", tests, NULL, NULL);
