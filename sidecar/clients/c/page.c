@@ -24,47 +24,13 @@ struct gavel_page {
     char path[];
 };
 
-static int64_t read_clock(clockid_t clock) {
+static int64_t read_clock(enum page_clock clock) {
+    static const clockid_t clocks[] = {CLOCK_BOOTTIME, CLOCK_REALTIME, CLOCK_REALTIME_COARSE};
     struct timespec time;
-    if (clock_gettime(clock, &time) != 0) {
+    if (clock_gettime(clocks[clock], &time) != 0) {
         return INT64_MAX; /* later than any deadline */
     }
     return (int64_t)time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
-
-/* How far the coarse clock is behind the exact one at most, while the kernel's tick comes;
- * negative: there is none. */
-static int64_t measure_coarse(void) {
-    struct timespec tick;
-    if (clock_getres(CLOCK_REALTIME_COARSE, &tick) != 0 || tick.tv_sec != 0 || tick.tv_nsec <= 0) {
-        return -1;
-    }
-    return tick.tv_nsec;
-}
-
-/*
- * The time of day is read for its steps alone: of time that passes BOOTTIME tells. The kernel sets
- * the coarse clock at once when it is stepped, and it costs a fifth of the exact one.
- */
-static int64_t read_real(void) {
-    static _Atomic int64_t behind_ns; /* 0: not asked yet */
-    int64_t most_ns = atomic_load_explicit(&behind_ns, memory_order_relaxed);
-    if (most_ns == 0) {
-        most_ns = measure_coarse();
-        atomic_store_explicit(&behind_ns, most_ns, memory_order_relaxed);
-    }
-    if (most_ns < 0) {
-        return read_clock(CLOCK_REALTIME);
-    }
-    int64_t coarse_ns = read_clock(CLOCK_REALTIME_COARSE);
-    return coarse_ns == INT64_MAX ? coarse_ns : coarse_ns + most_ns;
-}
-
-static struct page_clocks read_clocks(void) {
-    struct page_clocks now;
-    now.boot_ns = read_clock(CLOCK_BOOTTIME);
-    now.real_ns = read_real();
-    return now;
 }
 
 static bool read_boot_id(uint64_t id[2]) {
@@ -165,7 +131,7 @@ struct gavel_page *gavel_page_create(const char *path) {
         return NULL;
     }
     memcpy(page->path, path, size);
-    page->looked_ns = read_clock(CLOCK_BOOTTIME);
+    page->looked_ns = read_clock(PAGE_CLOCK_BOOTTIME);
     look(page);
     return page;
 }
@@ -179,7 +145,7 @@ void gavel_page_destroy(struct gavel_page *page) {
 
 static void read_once(struct gavel_page *page, struct gavel_page_answer *answer, char *holder) {
     if (page->words != NULL) {
-        page_read(page->words, read_clocks, &page->doubted_ns, answer, holder);
+        page_read(page->words, read_clock, &page->doubted_ns, answer, holder);
         return;
     }
     *answer = (struct gavel_page_answer){.state = GAVEL_PAGE_UNKNOWN, .problem = page->problem};
@@ -196,7 +162,7 @@ static void read_or_look(struct gavel_page *page, struct gavel_page_answer *answ
     if (answer->leader) {
         return;
     }
-    int64_t now_ns = read_clock(CLOCK_BOOTTIME);
+    int64_t now_ns = read_clock(PAGE_CLOCK_BOOTTIME);
     if (now_ns - page->looked_ns < LOOK_EVERY_NS) {
         return;
     }

@@ -4,6 +4,8 @@
 
 #define TRIES_MOST 1000
 #define NS_PER_MS INT64_C(1000000)
+/* The coarse clock stands between two ticks of the kernel, which come late on virtual machines. */
+#define COARSE_BEHIND_MOST_NS (20 * NS_PER_MS)
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2,
                "a page shared between processes needs lock-free words");
@@ -79,8 +81,34 @@ static bool take(page_word *words, struct snapshot *taken, char *holder) {
     return is_unchanged(words, taken->sequence);
 }
 
+struct clocks {
+    int64_t boot_ns;
+    int64_t real_ns;
+};
+
+/*
+ * The time of day is read for its steps alone: of time that passes BOOTTIME tells. The kernel sets
+ * the coarse clock at once when it is stepped. Where it is as little behind as it always is what
+ * BOOTTIME and the two deadlines make one expect, that is the time of day; else the exact one
+ * tells.
+ */
+static struct clocks read_clocks(page_clock_read *read_clock, const struct snapshot *taken) {
+    struct clocks now = {.boot_ns = read_clock(PAGE_CLOCK_BOOTTIME)};
+    if (taken->state != GAVEL_PAGE_LEADER) {
+        return now;
+    }
+    int64_t coarse_ns = read_clock(PAGE_CLOCK_REALTIME_COARSE);
+    /* Unsigned: a hostile page may hold any number. */
+    uint64_t expected_ns = (uint64_t)taken->real_deadline_ns - (uint64_t)taken->boot_deadline_ns +
+                           (uint64_t)now.boot_ns;
+    bool expects = coarse_ns != INT64_MAX && expected_ns <= (uint64_t)INT64_MAX &&
+                   expected_ns - (uint64_t)coarse_ns <= (uint64_t)COARSE_BEHIND_MOST_NS;
+    now.real_ns = expects ? (int64_t)expected_ns : read_clock(PAGE_CLOCK_REALTIME);
+    return now;
+}
+
 /* What a leader's page is still good for; 0: nothing. */
-static int64_t valid_ns(const struct snapshot *taken, struct page_clocks now, int64_t *doubted_ns) {
+static int64_t valid_ns(const struct snapshot *taken, struct clocks now, int64_t *doubted_ns) {
     if (now.boot_ns >= taken->boot_deadline_ns) {
         return 0;
     }
@@ -103,7 +131,7 @@ static int64_t valid_ns(const struct snapshot *taken, struct page_clocks now, in
     return (int64_t)least_ns - (int64_t)least_ns % NS_PER_MS; /* as all answers are given */
 }
 
-static void judge(const struct snapshot *taken, struct page_clocks now, int64_t *doubted_ns,
+static void judge(const struct snapshot *taken, struct clocks now, int64_t *doubted_ns,
                   struct gavel_page_answer *answer) {
     *answer = (struct gavel_page_answer){.state = GAVEL_PAGE_UNKNOWN};
     if (taken->state != GAVEL_PAGE_LEADER) {
@@ -121,12 +149,12 @@ static void judge(const struct snapshot *taken, struct page_clocks now, int64_t 
     }
 }
 
-void page_read(page_word *words, struct page_clocks (*read_clocks)(void), int64_t *doubted_ns,
+void page_read(page_word *words, page_clock_read *read_clock, int64_t *doubted_ns,
                struct gavel_page_answer *answer, char *holder) {
     for (int i = 0; i < TRIES_MOST; i++) {
         struct snapshot taken;
         if (take(words, &taken, holder)) {
-            struct page_clocks now = read_clocks();
+            struct clocks now = read_clocks(read_clock, &taken);
             /* Once more: the writer counts on it that nobody reads the clocks after a change and
              * goes by what was there before. */
             if (is_unchanged(words, taken.sequence)) {
