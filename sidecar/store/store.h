@@ -96,6 +96,7 @@ struct store_event {
     size_t election; /* index into the names given at open */
     struct store_reply reply;
     bool clean;
+    unsigned char nonce[NONCE_BYTES]; /* WAKE, of Redis: of the grant that ended; zeros: not told */
     /* Of a Redlock node: how many nodes its record's list differs by; 2: more; 3: any number, and
      * it has run out. */
     unsigned lists_apart;

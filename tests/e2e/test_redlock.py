@@ -9,6 +9,7 @@ from kit.sidecar import SLACK_MS, TIMING
 TTL_NS = 1 * S
 TTL = ("--ttl", "1s", "--drain", "none")
 SLACK_NS = SLACK_MS * MS
+CHANNEL = "gavel:{default/a}:released"
 
 
 # A lease of a second cannot be kept on a host that sleeps for longer.
@@ -208,3 +209,33 @@ def test_the_rest_of_a_lost_round_is_given_back(nodes, stand):
     # Long before it would run out by itself.
     wait_until(lambda: not five[3].redis.lease() and not five[4].redis.lease(), 10)
     assert a.state() == "unknown"
+
+
+def test_only_a_release_that_a_majority_tells_of_is_tried(nodes, stand):
+    """Candidates that collided give back a node each, and tell of it: that is no news."""
+    three = nodes(3)
+    slow = ("--ttl", "60s", "--mode", "efficiency", "--drain", "none")
+    a, = stand(three, "pod-a", options=slow)
+    a.wait_leader(10)
+    b, = stand(three, "pod-b", options=slow)
+    b.wait_state("follower", 10)
+
+    def tried():
+        return b.metrics().get('gavel_store_requests_total{op="acquire",result="no"}', 0)
+
+    def tell(node, nonce):
+        return three[node].redis.cli("PUBLISH", CHANNEL, f"7 clean {nonce}")
+
+    for node in three.all:
+        wait_until(lambda n=node: n.redis.cli("PUBSUB", "NUMSUB", CHANNEL)[1] == 2, 5, "both listen")
+    before = tried()
+    tell(0, "4" * 32)
+    tell(1, "5" * 32)
+    tell(2, "5" * 32)
+    wait_until(lambda: tried() > before, 5, "it tries")
+    tell(0, "6" * 32)
+    tell(1, "7" * 32)
+    tell(0, "8" * 32)
+    tell(2, "8" * 32)
+    wait_until(lambda: tried() > before + 1, 5, "it tries again")
+    assert tried() == before + 2

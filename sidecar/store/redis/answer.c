@@ -152,13 +152,13 @@ static int hex_value(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static bool read_nonce(const redisReply *text, unsigned char *nonce) {
-    if (text->len != (size_t)2 * NONCE_BYTES) {
+bool redis_nonce_read(const char *text, size_t length, unsigned char *nonce) {
+    if (length != (size_t)2 * NONCE_BYTES) {
         return false;
     }
     for (size_t i = 0; i < NONCE_BYTES; i++) {
-        int high = hex_value(text->str[2 * i]);
-        int low = hex_value(text->str[2 * i + 1]);
+        int high = hex_value(text[2 * i]);
+        int low = hex_value(text[2 * i + 1]);
         if (high < 0 || low < 0) {
             return false;
         }
@@ -184,8 +184,11 @@ static void read_holder(const redisReply *text, char *holder) {
 static bool read_held(const redisReply *answer, struct store_reply *reply) {
     bool stuck = false;
     uint64_t left_ms = 0;
-    if (answer->elements != MEMBER_HELD_COUNT ||
-        !read_nonce(member(answer, MEMBER_NONCE), reply->holder_nonce) ||
+    if (answer->elements != MEMBER_HELD_COUNT) {
+        return false;
+    }
+    const redisReply *nonce = member(answer, MEMBER_NONCE);
+    if (!redis_nonce_read(nonce->str, nonce->len, reply->holder_nonce) ||
         !read_flag(member(answer, MEMBER_STUCK), &stuck)) {
         return false;
     }

@@ -19,6 +19,9 @@ bool redis_answer_read(const redisReply *answer, enum store_event_type type,
  * False: it does not end so. */
 bool redis_answer_take_list(redisReply *answer, unsigned *apart);
 
+/* Of NONCE_BYTES, as the scripts write them: small hex digits. False: it is none. */
+bool redis_nonce_read(const char *text, size_t length, unsigned char *nonce);
+
 /* How many replicas were attached to the server, of an answer that was read. */
 unsigned redis_answer_replicas(const redisReply *answer);
 

@@ -213,9 +213,10 @@ static void on_trouble(void *context, const char *text) {
     set_problem(store, store->setup.election_count, text);
 }
 
-static void on_release(void *context, size_t election, bool clean) {
+static void on_release(void *context, size_t election, const struct redis_release *release) {
     struct redis_store *store = context;
-    struct store_event event = {.type = STORE_WAKE, .election = election, .clean = clean};
+    struct store_event event = {.type = STORE_WAKE, .election = election, .clean = release->clean};
+    memcpy(event.nonce, release->nonce, NONCE_BYTES);
     store->setup.on_event(store->setup.context, &event);
 }
 

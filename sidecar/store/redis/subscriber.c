@@ -125,7 +125,7 @@ static void on_message(struct redis_subscriber *subscriber, const redisReply *re
         const char *election = subscriber->setup.elections[i];
         if (strlen(election) == release.length &&
             memcmp(election, release.election, release.length) == 0) {
-            subscriber->setup.on_release(subscriber->setup.context, i, release.clean);
+            subscriber->setup.on_release(subscriber->setup.context, i, &release);
             return;
         }
     }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "store/redis/backoff.h"
 #include "store/redis/names.h"
+#include "store/redis/release.h"
 #include "store/redis/route.h"
 
 /*
@@ -16,7 +17,8 @@ struct redis_subscriber_setup {
     const char *namespace_;
     const char *const *elections;
     size_t count;
-    void (*on_release)(void *context, size_t election, bool clean); /* may close */
+    /* May close. */
+    void (*on_release)(void *context, size_t election, const struct redis_release *release);
     /* It listens, or it is known that it cannot for now. May come again. */
     void (*settled)(void *context);
     void *context;

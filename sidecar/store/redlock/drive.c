@@ -84,23 +84,26 @@ void redlock_drive(struct redlock_store *store, size_t index) {
     redlock_arm(store);
 }
 
-/* A release is told on when a majority of nodes has been given back: before, trying is in vain. */
-static void on_wake(struct redlock_store *store, size_t node, const struct store_event *told) {
-    struct redlock_election *election = &store->elections[told->election];
-    uint32_t bit = UINT32_C(1) << node;
-    if ((election->woken & bit) != 0) { /* another release than the others told of */
-        election->woken = 0;
-        election->woken_clean = 0;
+/* A release is told on when a majority of nodes has told of the same one: before, trying is in
+ * vain, and candidates that give back what they took are no news. */
+static void on_wake(struct redlock_store *store, size_t node, const struct store_event *event) {
+    struct redlock_told *told = store->elections[event->election].told;
+    size_t same = 0;
+    size_t clean = 0;
+    told[node].told = true;
+    told[node].clean = event->clean;
+    memcpy(told[node].nonce, event->nonce, NONCE_BYTES);
+    for (size_t i = 0; i < store->list.count; i++) {
+        bool alike = told[i].told && memcmp(told[i].nonce, event->nonce, NONCE_BYTES) == 0;
+        same += alike ? 1 : 0;
+        clean += alike && told[i].clean ? 1 : 0;
     }
-    election->woken |= bit;
-    election->woken_clean |= told->clean ? bit : 0;
     size_t majority = store->list.count / 2 + 1;
-    if ((size_t)__builtin_popcount(election->woken) != majority) {
-        return;
+    if (same == majority) {
+        struct store_event wake = *event;
+        wake.clean = clean == majority;
+        store->setup.on_event(store->setup.context, &wake);
     }
-    struct store_event event = {.type = STORE_WAKE, .election = told->election};
-    event.clean = (size_t)__builtin_popcount(election->woken_clean) >= majority;
-    store->setup.on_event(store->setup.context, &event);
 }
 
 void redlock_on_event(void *context, const struct store_event *event) {

@@ -18,11 +18,17 @@ struct redlock_node {
     char text[sizeof((struct store_event *)0)->text]; /* of its last answer that was unsure */
 };
 
+/* What a node told of a release, since the last operation began. */
+struct redlock_told {
+    bool told;
+    bool clean;
+    unsigned char nonce[NONCE_BYTES];
+};
+
 struct redlock_election {
     struct round round;
     enum store_event_type type; /* of the present operation */
-    uint32_t woken,
-        woken_clean; /* nodes that told of a release since the last answer, a bit each */
+    struct redlock_told told[QUORUM_NODES_MAX];
 };
 
 struct redlock_store {

@@ -27,7 +27,11 @@ static void check_release(const redisReply *message) {
     require(release.election + release.length < channel->str + channel->len);
     require(text->str[0] >= '0' && text->str[0] <= '9');
     size_t word = release.clean ? strlen(" clean") : strlen(" unclean");
-    require(text->len > word && text->len <= 16 + word);
+    size_t digits = strspn(text->str, "0123456789");
+    bool told = text->len == digits + word + 1 + (size_t)2 * NONCE_BYTES;
+    static const unsigned char none[NONCE_BYTES];
+    require(digits <= 16 && (told || text->len == digits + word));
+    require(told || memcmp(release.nonce, none, NONCE_BYTES) == 0);
 }
 
 static void check_switch(const redisReply *message) {

@@ -45,6 +45,9 @@ static void messages_are_read_strictly(void **state) {
         "*3\r\n$7\r\nmessage\r\n$24\r\ngavel:{ns/two}:released?\r\n$7\r\n7 clean\r\n",
         "*3\r\n$7\r\nmessage\r\n$23\r\ngavel:{ns/two}:released\r\n$5\r\nclean\r\n",
         "*3\r\n$7\r\nmessage\r\n$23\r\ngavel:{ns/two}:released\r\n$8\r\n7 clean \r\n",
+        "*3\r\n$7\r\nmessage\r\n$23\r\ngavel:{ns/two}:released\r\n$11\r\n7 clean 00f\r\n",
+        "*3\r\n$7\r\nmessage\r\n$23\r\ngavel:{ns/two}:released\r\n$40\r\n"
+        "7 clean 00112233445566778899AABBCCDDEEFF\r\n",
     };
     unsigned accepted = peer->accepted;
     for (size_t i = 0; i < PEER_CONNECTIONS; i++) {

@@ -182,10 +182,14 @@ static void releases_are_published(void **state) {
     redisReply *reply = redisCommand(listener, "SUBSCRIBE %s", kit->names.channel);
     freeReplyObject(reply);
     for (int clean = 0; clean <= 1; clean++) {
-        char message[64];
+        char message[96];
         struct store_request request = kit_take(kit, (unsigned char)(clean + 1));
-        snprintf(message, sizeof message, "%llu %s", (unsigned long long)request.token,
-                 clean != 0 ? "clean" : "unclean");
+        int length = snprintf(message, sizeof message, "%llu %s ",
+                              (unsigned long long)request.token, clean != 0 ? "clean" : "unclean");
+        for (int i = 0; i < NONCE_BYTES; i++) {
+            length +=
+                snprintf(message + length, sizeof message - (size_t)length, "%02x", clean + 1);
+        }
         kit_give(kit, request, clean != 0);
         assert_int_equal(redisGetReply(listener, (void **)&reply), REDIS_OK);
         assert_string_equal(reply->element[2]->str, message);

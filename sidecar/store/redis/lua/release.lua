@@ -22,5 +22,5 @@ elseif record.clean == '1' and not record.corrupt then
   redis.pcall('HSET', RECORD, 'clean', '0')
 end
 redis.pcall('PUBLISH', channel,
-  table.concat({dec(state.token), clean and 'clean' or 'unclean'}, ' '))
+  table.concat({dec(state.token), clean and 'clean' or 'unclean', nonce}, ' '))
 return answer('yes', state, state.token, record.ttl)
