@@ -37,6 +37,8 @@ enum mutant {
     MUTANT_QUORUM_SENT_LATEST,      /* the lease is the latest node's, not the majority-th's */
     MUTANT_QUORUM_NAMES_VOTE,       /* two names of one server are two votes */
     MUTANT_QUORUM_ANY_LIST,         /* leads under a list that is too different from another's */
+    MUTANT_QUORUM_MARK_ANY,         /* a release marks nodes on which the grant did not count */
+    MUTANT_QUORUM_LATE_PROVES,      /* a late yes passes its proof on, whatever came of the grant */
     /* planted in the model store, not in the core */
     MUTANT_STORE_NO_SERVER_CHECK,  /* the record's server identity is not compared */
     MUTANT_STORE_NO_REPLID,        /* ... without the replication id */

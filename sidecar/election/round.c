@@ -149,7 +149,7 @@ static bool may_mark(const struct round *round, const struct quorum *grant,
         return false;
     }
     bool told = !grant->counted && node->held && node->granted_ns <= grant->first_yes_ns;
-    return told || quorum_counts(node, round->wait_ns);
+    return told || quorum_counts(node, round->wait_ns) || (MUTANT(QUORUM_MARK_ANY) && node->held);
 }
 
 /* The operation's own request to a node. */
@@ -213,7 +213,7 @@ static void take_late(struct round *round, size_t index, const unsigned char *no
     unsigned place = ended_place(round, nonce);
     struct quorum_node node = {.held = true, .proved = doubt == DOUBT_NONE, .token = reply->token};
     memcpy(node.server, reply->server, SERVER_ID_MAX);
-    bool passes_on = place != ENDED_NONCES && round->untold[place];
+    bool passes_on = (place != ENDED_NONCES && round->untold[place]) || MUTANT(QUORUM_LATE_PROVES);
     round_give_back(round, index, nonce, passes_on ? &node : (const struct quorum_node *)0);
 }
 

@@ -28,7 +28,7 @@ FLAGS = ['-std=c11', '-O1', '-D_GNU_SOURCE', '-DGAVEL_MUTANTS', f'-I{ROOT}/sidec
          f'-I{ROOT}/tests/unit/election']
 PATIENCE = 10  # how much longer than without a fault a program may compute
 LEAST_S = 30
-VOTES = ['votes', 'votes_checks', 'votes_faults', 'votes_plan', 'votes_world']
+VOTES = ['votes', 'votes_checks', 'votes_faults', 'votes_network', 'votes_plan', 'votes_world']
 UNIT = ROOT / 'tests' / 'unit' / 'election'
 SHARED = ['clocks', 'legal', 'model_store', 'mutants', 'schedule', 'shrink', 'trap']
 

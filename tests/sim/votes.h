@@ -13,7 +13,15 @@
 #define VOTES_TTL_NS (10 * NS_PER_S)   /* the longest; W of all */
 #define VOTES_QUIET_NS (90 * NS_PER_S) /* without faults, at the end */
 
-enum votes_what { VOTES_WAKE, VOTES_TICK, VOTES_ARRIVES, VOTES_REPLY, VOTES_FAULT, VOTES_READ };
+enum votes_what {
+    VOTES_WAKE,
+    VOTES_TICK,
+    VOTES_ARRIVES,
+    VOTES_REPLY,
+    VOTES_TOLD, /* a node tells everybody of a release */
+    VOTES_FAULT,
+    VOTES_READ
+};
 
 struct votes_event {
     int64_t at_ns; /* true time */
@@ -26,6 +34,13 @@ struct votes_event {
     struct instant sent;
     int64_t sent_at_ns; /* true time */
     struct lock_result result;
+};
+
+/* What a node told of a release, since the host's last operation began. */
+struct votes_told {
+    bool told;
+    bool clean;
+    unsigned char nonce[NONCE_BYTES];
 };
 
 struct votes_word { /* of one node, about a candidate's grant */
@@ -68,6 +83,7 @@ struct votes_host {
     uint64_t asked[VOTES_NODES]; /* the request under way; 0: none */
     uint64_t wakes, ticks;       /* the newest timer of each kind alone counts */
     unsigned cut;                /* nodes it cannot reach, a bit each */
+    struct votes_told told[VOTES_NODES];
     struct votes_book book;
     struct view published;
 };
@@ -117,6 +133,12 @@ void votes_run(struct votes_world *world, const struct schedule *schedule);
 /* What it starts with. */
 void votes_plan_nodes(struct votes_world *world);
 void votes_plan_hosts(struct votes_world *world);
+
+/* A request goes to a node; reaches it, and its answer and what it tells everybody go out. */
+void votes_send(struct votes_world *world, int host, const struct round_request *request);
+void votes_arrive(struct votes_world *world, struct votes_event *event);
+/* Nothing goes wrong any more. */
+bool votes_is_quiet(const struct votes_world *world);
 
 /* What goes wrong next; part of the schedule. */
 void votes_fault(struct votes_world *world);

@@ -100,6 +100,30 @@ void votes_heal(struct votes_world *world) {
     }
 }
 
+/* Somebody's DEL. */
+static void delete_key(struct votes_world *world, size_t node) {
+    votes_trace(world, "node %zu: the key is deleted", node);
+    world->nodes[node].key.present = false;
+    world->disturbed_ns[node] = world->now_ns;
+    if (!world->forgets && !world->stepped[node]) {
+        world->stepped[node] = true;
+        step_clock(world, &world->nodes[node].clock, true);
+    }
+}
+
+/* One that leads is cut off from all nodes, and they lose it. */
+static void delete_all_keys(struct votes_world *world) {
+    for (int i = 0; i < world->host_count; i++) {
+        if (world->hosts[i].published.state == STATE_LEADER) {
+            votes_trace(world, "host %d is cut off", i);
+            world->hosts[i].cut = (1U << world->node_count) - 1;
+        }
+    }
+    for (size_t i = 0; i < world->node_count; i++) {
+        delete_key(world, i);
+    }
+}
+
 void votes_fault(struct votes_world *world) {
     if (rng_chance(&world->rng, 250)) {
         votes_heal(world);
@@ -117,12 +141,10 @@ void votes_fault(struct votes_world *world) {
         }
         break;
     case 1:
-        votes_trace(world, "node %zu: the key is deleted", node);
-        world->nodes[node].key.present = false; /* somebody's DEL */
-        world->disturbed_ns[node] = world->now_ns;
-        if (!world->forgets && !world->stepped[node]) {
-            world->stepped[node] = true;
-            step_clock(world, &world->nodes[node].clock, true);
+        if (rng_chance(&world->rng, 200)) {
+            delete_all_keys(world);
+        } else {
+            delete_key(world, node);
         }
         break;
     case 2:

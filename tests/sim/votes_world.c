@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROUND_TRIP_MOST_NS (40 * NS_PER_MS)
-
 void votes_trace(const struct votes_world *world, const char *format, ...) {
     if (!world->schedule->trace) {
         return;
@@ -67,70 +65,6 @@ static bool is_paused(const struct votes_world *world, const struct votes_host *
     return world->now_ns < host->woken_until_ns;
 }
 
-static bool is_quiet(const struct votes_world *world) {
-    return world->now_ns > world->end_ns - VOTES_QUIET_NS;
-}
-
-/* One direction; sometimes long after anybody waits for it. */
-static int64_t way_of(struct votes_world *world) {
-    bool late = rng_chance(&world->rng, schedule_is_off(world->schedule, PART_LATE) ? 0 : 15);
-    return late && !is_quiet(world) ? rng_between(&world->rng, 0, 12) * NS_PER_S
-                                    : rng_between(&world->rng, 0, ROUND_TRIP_MOST_NS);
-}
-
-static bool is_lost(struct votes_world *world) {
-    bool lost =
-        rng_chance(&world->rng, schedule_is_off(world->schedule, PART_LOST_REQUESTS) ? 0 : 10);
-    return lost && !is_quiet(world);
-}
-
-static bool is_repeated(struct votes_world *world) {
-    bool repeated =
-        rng_chance(&world->rng, schedule_is_off(world->schedule, PART_REPEATED) ? 0 : 10);
-    return repeated && !is_quiet(world);
-}
-
-/* Sends a request to a node: it may be lost, late, repeated, or answered to nobody. */
-static void send(struct votes_world *world, int index, const struct round_request *request) {
-    struct votes_host *host = &world->hosts[index];
-    struct votes_event event = {.what = VOTES_ARRIVES,
-                                .host = index,
-                                .life = host->life,
-                                .node = request->node,
-                                .request = ++world->requests,
-                                .sent = votes_now(world, host),
-                                .sent_at_ns = world->now_ns};
-    event.ask = (struct lock_request){.op = request->ask.op,
-                                      .host = index,
-                                      .ttl_ns = host->config.ttl_ns,
-                                      .wait_ns = request->ask.wait_ns,
-                                      .seen_token = request->ask.seen_token,
-                                      .take = request->ask.take,
-                                      .raise_token = request->ask.raise_token,
-                                      .clean = request->ask.clean,
-                                      .nodes = (1U << host->node_count) - 1};
-    memcpy(event.ask.nonce, request->ask.nonce, NONCE_BYTES);
-    memcpy(event.ask.server, request->server, SERVER_ID_MAX);
-    if (request->ask.op == OP_RELEASE) {
-        event.ask.token = request->ask.token;
-    } else {
-        event.ask.least = request->ask.token;
-    }
-    host->asked[request->node] = event.request;
-    votes_check_sent(world, &event);
-    int64_t way_ns = way_of(world);
-    if (is_repeated(world)) { /* a good while later, when nobody waits for the answer */
-        votes_plan(world, rng_between(&world->rng, 0, 4 * VOTES_TTL_NS), event);
-    }
-    if ((host->cut >> request->node & 1U) == 0 && !is_lost(world)) {
-        votes_plan(world, way_ns, event);
-    }
-    event.what = VOTES_REPLY; /* its time is over */
-    event.result = (struct lock_result){.granted = false};
-    event.result.reply.reason = REASON_STORE_UNREACHABLE;
-    votes_plan(world, request->ask.timeout_ns, event);
-}
-
 static enum round_lists lists_of(int apart) {
     return apart == 0 ? LISTS_SAME : apart == 1 ? LISTS_ONE_APART : LISTS_FURTHER_APART;
 }
@@ -149,6 +83,7 @@ static void carry_out(struct votes_world *world, int index,
     struct votes_event wake = {.what = VOTES_WAKE, .host = index, .life = host->life};
     if (actions->op != OP_NONE) {
         memcpy(ask.nonce, actions->nonce, NONCE_BYTES);
+        memset(host->told, 0, sizeof host->told);
         round_start(&host->round, &ask, votes_now(world, host).boot_ns);
     }
     if (actions->finished) {
@@ -182,7 +117,7 @@ static void drive(struct votes_world *world, int index) {
     for (;;) {
         struct instant now = votes_now(world, host);
         while (round_next(&host->round, now.boot_ns, &request)) {
-            send(world, index, &request);
+            votes_send(world, index, &request);
         }
         enum election_op op = host->election.op;
         struct election_event event = {.type = op == OP_ACQUIRE ? EVENT_ACQUIRED
@@ -224,6 +159,7 @@ void votes_start_host(struct votes_world *world, int index) {
         .node_count = host->node_count, .ttl_ns = host->ttl_ns, .margin_ns = host->margin_ns};
     memset(&host->handouts, 0, sizeof host->handouts);
     memset(host->asked, 0, sizeof host->asked);
+    memset(host->told, 0, sizeof host->told);
     election_init(&host->election, &host->config, 1, votes_now(world, host));
     round_init(&host->round, &config);
     host->published = host->election.view;
@@ -233,24 +169,31 @@ void votes_start_host(struct votes_world *world, int index) {
     votes_plan(world, rng_between(&world->rng, 0, 3000) * NS_PER_MS, wake);
 }
 
-/* A request reaches its node, and its answer goes back. */
-static void arrive(struct votes_world *world, struct votes_event *event) {
-    if (world->down[event->node]) {
-        return;
+/* As the store does: a majority has to tell of the same one. */
+static void hear(struct votes_world *world, const struct votes_event *event) {
+    struct votes_host *host = &world->hosts[event->host];
+    struct votes_told *told = host->told;
+    size_t same = 0;
+    size_t clean = 0;
+    told[event->node].told = true;
+    told[event->node].clean = event->result.clean;
+    memcpy(told[event->node].nonce, event->ask.nonce, NONCE_BYTES);
+    for (size_t i = 0; i < host->node_count; i++) {
+        bool alike = told[i].told && memcmp(told[i].nonce, event->ask.nonce, NONCE_BYTES) == 0;
+        same += alike ? 1 : 0;
+        clean += alike && told[i].clean ? 1 : 0;
     }
-    votes_check_arrived(world, event);
-    model_store_apply(&world->nodes[event->node], &event->ask, world->now_ns, &event->result);
-    event->result.reply.sent = event->sent;
-    event->what = VOTES_REPLY;
-    int64_t way_ns = way_of(world);
-    if (!is_lost(world)) {
-        votes_plan(world, way_ns, *event);
+    size_t majority = host->node_count / 2 + 1;
+    if (same == majority) {
+        votes_trace(world, "host %d hears of a release", event->host);
+        votes_step(world, event->host,
+                   (struct election_event){.type = EVENT_WAKE, .clean = clean == majority});
     }
 }
 
 /* Each draws from numbers of its own; none in the last part of the schedule. */
 static void fault(struct votes_world *world, struct votes_event *event) {
-    if (is_quiet(world)) {
+    if (votes_is_quiet(world)) {
         votes_trace(world, "the faults are over");
         votes_heal(world);
         return;
@@ -284,7 +227,7 @@ static void handle(struct votes_world *world, struct votes_event *event) {
     struct votes_host *host = &world->hosts[event->host];
     resume(world);
     bool own = event->what == VOTES_WAKE || event->what == VOTES_TICK ||
-               event->what == VOTES_REPLY || event->what == VOTES_READ;
+               event->what == VOTES_REPLY || event->what == VOTES_TOLD || event->what == VOTES_READ;
     if (own && (!host->up || (event->what != VOTES_READ && event->life != host->life))) {
         return;
     }
@@ -307,7 +250,7 @@ static void handle(struct votes_world *world, struct votes_event *event) {
         }
         break;
     case VOTES_ARRIVES:
-        arrive(world, event);
+        votes_arrive(world, event);
         break;
     case VOTES_REPLY:
         if (host->asked[event->node] == event->request) {
@@ -318,6 +261,9 @@ static void handle(struct votes_world *world, struct votes_event *event) {
                            lists_of(event->result.apart), boot_ns);
             drive(world, event->host);
         }
+        break;
+    case VOTES_TOLD:
+        hear(world, event);
         break;
     case VOTES_FAULT:
         fault(world, event);
