@@ -280,7 +280,8 @@ static void step_wake(struct step *step) {
         election->wake_clean = step->event->clean;
         return;
     }
-    if (election->grant != GRANT_NONE || !app_stands(election, step->now_ns)) {
+    if (election->grant != GRANT_NONE || !app_stands(election, step->now_ns) ||
+        step_is_refused(step)) {
         return;
     }
     int64_t soon_ns = step_soon_ns(step, step->event->clean);

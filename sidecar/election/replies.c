@@ -151,7 +151,7 @@ static void acquired_no(struct step *step) {
         return;
     }
     election->next_op_ns = step->now_ns + follower_sleep_ns(step);
-    if (election->wake_missed) {
+    if (election->wake_missed && !step_is_refused(step)) {
         election->next_op_ns = step_soon_ns(step, election->wake_clean);
     }
     if (step->now_ns < election->stand_back_until_ns &&

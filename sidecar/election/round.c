@@ -345,13 +345,29 @@ void round_answered(struct round *round, size_t index, const struct store_reply 
     round_judge(round, now_ns);
 }
 
+void round_freed(struct round *round, size_t index) {
+    struct round_node *node = &round->nodes[index];
+    const struct quorum *grant = round_grant(round);
+    bool waits = round->ask.op == OP_ACQUIRE && round->ask.take && round->again_ns != 0;
+    if (waits && node->answered && node->said && grant->nodes[index].refused) {
+        round_ask_node_again(node);
+    }
+}
+
+bool round_is_ours(const struct round *round, const unsigned char *nonce) {
+    return memcmp(round->grants[0].nonce, nonce, NONCE_BYTES) == 0 ||
+           memcmp(round->grants[1].nonce, nonce, NONCE_BYTES) == 0 || round_is_ended(round, nonce);
+}
+
 void round_tick(struct round *round, int64_t now_ns) {
     if (round->ask.op == OP_NONE) {
         return;
     }
     if (round->again_ns != 0 && now_ns >= round->again_ns && now_ns < round->patience_ns) {
         round_ask_again(round);
-        return;
+        if (now_ns < round->glance_ns) {
+            return;
+        }
     }
     if (now_ns >= round->deadline_ns + GRACE_NS) {
         for (size_t i = 0; i < round->config.node_count; i++) {
@@ -366,12 +382,11 @@ int64_t round_wake_ns(const struct round *round, int64_t now_ns) {
     if (round->ask.op == OP_NONE) {
         return NEVER_NS;
     }
-    if (round->again_ns != 0 && round->again_ns < round->patience_ns &&
-        now_ns < round->patience_ns) {
-        return round->again_ns;
+    bool patient = now_ns < round->patience_ns;
+    int64_t wake_ns = patient ? round->patience_ns : round->deadline_ns + GRACE_NS;
+    if (patient && round->again_ns != 0 && round->again_ns < wake_ns) {
+        wake_ns = round->again_ns;
     }
-    int64_t wake_ns =
-        now_ns < round->patience_ns ? round->patience_ns : round->deadline_ns + GRACE_NS;
     if (round->glance_ns > now_ns && round->glance_ns < wake_ns) {
         wake_ns = round->glance_ns;
     }

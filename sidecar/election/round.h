@@ -111,6 +111,13 @@ bool round_next(struct round *round, int64_t now_ns, struct round_request *reque
 void round_answered(struct round *round, size_t node, const struct store_reply *reply,
                     enum round_lists lists, int64_t now_ns);
 
+/* A node tells that a lease was given back there: where it stood in the way, it is asked again now,
+ * and not only when all of them are. */
+void round_freed(struct round *round, size_t node);
+
+/* Whether a lease that was given back is of an attempt or a grant of this round's own: no news. */
+bool round_is_ours(const struct round *round, const unsigned char *nonce);
+
 /* Time has passed. */
 void round_tick(struct round *round, int64_t now_ns);
 /* When to call round_tick(); NEVER_NS: only answers matter. */

@@ -27,8 +27,9 @@ void round_give_back(struct round *round, size_t index, const unsigned char *non
 /* Ends the operation, or goes on to its second part, as soon as the answers allow it. */
 void round_judge(struct round *round, int64_t now_ns);
 
-/* Asks those that refused once more: others are giving back. */
+/* Asks those that refused once more: others are giving back. One of them. */
 void round_ask_again(struct round *round);
+void round_ask_node_again(struct round_node *node);
 
 /* The operation's answer. */
 void round_say_yes(struct round *round, int64_t now_ns, bool counting);

@@ -278,6 +278,8 @@ static void evaluate_acquire(struct round *round, int64_t now_ns) {
     size_t pending = round_pending(round);
     bool late = now_ns >= round->patience_ns || pending == 0;
     bool settled = is_settled(round, now_ns);
+    bool over = has + pending < majority;
+    bool enough = round_said(round) >= majority; /* half of an even number shows no holder */
     if (round->clash) {
         fail_acquire(round, now_ns, true);
     } else if (quorum_votes(grant, &counting) >= majority) {
@@ -289,12 +291,16 @@ static void evaluate_acquire(struct round *round, int64_t now_ns) {
         if (!waits_for_rivals(round, has, now_ns)) {
             start_writing(round, now_ns, &held);
         }
-    } else if (has + pending < majority || pending == 0 ||
-               (late && round_said(round) >= majority) || (settled && has < majority)) {
+    } else if ((over && enough) || (late && (over || enough)) || (settled && has < majority)) {
         if (!waits_for_rivals(round, has, now_ns)) {
             fail_acquire(round, now_ns, false);
         }
     }
+}
+
+void round_ask_node_again(struct round_node *node) {
+    node->wanted = true;
+    node->answered = false; /* what it said counts until it says something else */
 }
 
 void round_ask_again(struct round *round) {
@@ -303,8 +309,7 @@ void round_ask_again(struct round *round) {
     for (size_t i = 0; i < round->config.node_count; i++) {
         struct round_node *node = &round->nodes[i];
         if (node->answered && node->said && grant->nodes[i].refused) {
-            node->wanted = true;
-            node->answered = false; /* what it said counts until it says something else */
+            round_ask_node_again(node);
         }
     }
 }

@@ -187,7 +187,9 @@ void round_say_no(struct round *round, int64_t now_ns, enum election_reason reas
     set_holder(round);
     reply->token = common_token(round);
     reply->vouched = is_vouched(round);
-    if (round->ask.op == OP_ACQUIRE && reply->held) {
+    if (round->ask.op == OP_ACQUIRE && reason == REASON_STORE_REFUSED) {
+        reply->held = true; /* whatever the keys say: somebody has to change the settings */
+    } else if (round->ask.op == OP_ACQUIRE && reply->held) {
         int64_t in_ns = free_in_ns(round);
         reply->expires_in_ns = in_ns == NEVER_NS ? -1 : in_ns;
         /* In a collision the others give back what they have, soon; if not, it was none. */

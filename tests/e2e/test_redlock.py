@@ -239,3 +239,22 @@ def test_only_a_release_that_a_majority_tells_of_is_tried(nodes, stand):
     tell(2, "8" * 32)
     wait_until(lambda: tried() > before + 1, 5, "it tries again")
     assert tried() == before + 2
+
+
+def test_who_can_never_have_a_majority_does_not_ask_without_end(start, redis):
+    """Three names of one server. What each attempt gives back is told of, to its own sidecar and to
+    another one that is set up as wrongly."""
+    port = redis.port
+    store = ",".join(f"redis://{host}:{port}" for host in ("127.0.0.1", "localhost", "127.0.0.2"))
+    pods = [start(i, "--ttl", "3s", "--drain", "none", store="redlock:" + store)
+            for i in ("pod-a", "pod-b")]
+    for pod in pods:
+        wait_until(lambda p=pod: p.status()["reason"] == "store-refused", 10)
+
+    def tried():
+        return sum(p.metrics()['gavel_store_requests_total{op="acquire",result="no"}']
+                   for p in pods)
+
+    before = tried()
+    rest(boottime_ns(), 2 * S)
+    assert tried() - before <= 20  # each asks once a second; woken by what they give back, hundreds of times

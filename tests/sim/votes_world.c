@@ -173,6 +173,11 @@ void votes_start_host(struct votes_world *world, int index) {
 static void hear(struct votes_world *world, const struct votes_event *event) {
     struct votes_host *host = &world->hosts[event->host];
     struct votes_told *told = host->told;
+    if (round_is_ours(&host->round, event->ask.nonce)) {
+        return;
+    }
+    round_freed(&host->round, event->node);
+    drive(world, event->host);
     size_t same = 0;
     size_t clean = 0;
     told[event->node].told = true;

@@ -87,7 +87,13 @@ void redlock_drive(struct redlock_store *store, size_t index) {
 /* A release is told on when a majority of nodes has told of the same one: before, trying is in
  * vain, and candidates that give back what they took are no news. */
 static void on_wake(struct redlock_store *store, size_t node, const struct store_event *event) {
-    struct redlock_told *told = store->elections[event->election].told;
+    struct redlock_election *election = &store->elections[event->election];
+    struct redlock_told *told = election->told;
+    if (round_is_ours(&election->round, event->nonce)) {
+        return;
+    }
+    round_freed(&election->round, node);
+    redlock_drive(store, event->election);
     size_t same = 0;
     size_t clean = 0;
     told[node].told = true;

@@ -180,6 +180,25 @@ static void a_kept_hint_lets_those_who_can_vouch_go_first_too(void **state) {
     assert_in_range(slept_ns(&driver), 1 * S, 1 * S + 1 * MS);
 }
 
+/* What is wrong is not put right by a release; two such candidates would wake each other. */
+static void a_hint_says_nothing_to_who_is_refused_for_its_settings(void **state) {
+    (void)state;
+    struct driver driver;
+    driver_config(&driver);
+    driver_start(&driver);
+    struct store_reply reply = reply_held(&driver, "pod-b");
+    reply.reason = REASON_STORE_REFUSED;
+    reply.expires_in_ns = -1;
+    driver_wake(&driver, true); /* while it asks */
+    driver_answer(&driver, reply);
+    assert_reason(&driver, REASON_STORE_REFUSED);
+    assert_true(slept_ns(&driver) > 1 * S);
+    int64_t wake_ns = driver.last.wake_ns;
+    driver_wake(&driver, true);
+    assert_int_equal(driver.op, OP_NONE);
+    assert_int_equal(driver.last.wake_ns, wake_ns);
+}
+
 static void a_hint_says_nothing_to_a_leader(void **state) {
     (void)state;
     struct driver driver;
@@ -246,6 +265,7 @@ int main(void) {
         cmocka_unit_test(a_hint_never_lengthens_the_sleep),
         cmocka_unit_test(a_hint_during_an_acquire_is_kept),
         cmocka_unit_test(a_kept_hint_lets_those_who_can_vouch_go_first_too),
+        cmocka_unit_test(a_hint_says_nothing_to_who_is_refused_for_its_settings),
         cmocka_unit_test(a_hint_says_nothing_to_a_leader),
         cmocka_unit_test(a_ttl_of_silence_is_unknown),
         cmocka_unit_test(errors_do_not_count_as_words),

@@ -214,9 +214,20 @@ static void half_of_four_refuses_and_is_warned_of(void **state) {
     acquire(&table);
     answer(&table, 0, held_by(99));
     answer(&table, 1, held_by(99));
+    assert_true(is_silent(&table)); /* a third one will tell who holds the lock */
+    answer(&table, 2, held_by(99));
     struct store_reply reply = told(&table);
     assert_int_equal(reply.outcome, OUTCOME_NO);
+    assert_true(reply.holder_nonce_known && reply.expires_in_ns > S);
     assert_true((reply.warnings & WARNING_EVEN_NODES) != 0);
+
+    table = laid(4); /* and two are silent */
+    acquire(&table);
+    answer(&table, 0, held_by(99));
+    answer(&table, 1, held_by(99));
+    wait_for_it(&table);
+    assert_true(table.now_ns < 1000 * S + ATTEMPT);
+    assert_int_equal(told(&table).outcome, OUTCOME_NO);
 }
 
 static void a_late_yes_keeps_its_proof_when_the_next_attempt_has_begun(void **state) {

@@ -113,6 +113,62 @@ static void a_rival_may_give_back_the_proof_that_is_missing(void **state) {
     assert_int_equal(table.round.reply.prior, PRIOR_NONE);
 }
 
+static void a_node_that_is_freed_is_asked_again_at_once(void **state) {
+    (void)state;
+    struct table table = laid(3);
+    acquire(&table);
+    round_freed(&table.round, 1); /* it has not said anything yet */
+    answer(&table, 0, yes(60, PRIOR_CLEAN));
+    answer(&table, 1, just_held_by(98));
+    round_freed(&table.round, 1); /* too early: who is the favourite? */
+    take_requests(&table);
+    assert_int_equal(table.asked[1].ask.op, OP_NONE);
+    answer(&table, 2, just_held_by(99));
+    round_freed(&table.round, 1);
+    take_requests(&table);
+    assert_int_equal(table.asked[1].ask.op, OP_ACQUIRE);
+    assert_int_equal(table.asked[2].ask.op, OP_NONE);
+    round_freed(&table.round, 0);
+    take_requests(&table);
+    assert_int_equal(table.asked[0].ask.op, OP_NONE); /* ours */
+    answer(&table, 1, yes(60, PRIOR_CLEAN));
+    assert_int_equal(told(&table).outcome, OUTCOME_YES);
+    round_freed(&table.round, 2); /* and nothing is asked of those who lead */
+    take_requests(&table);
+    assert_int_equal(table.asked[2].ask.op, OP_NONE);
+}
+
+static void its_own_releases_are_no_news(void **state) {
+    (void)state;
+    unsigned char nonce[NONCE_BYTES] = {0};
+    struct table table = laid(3);
+    table.nonce = 199;
+    for (nonce[0] = 200; nonce[0] < 203; nonce[0]++) {
+        assert_false(round_is_ours(&table.round, nonce));
+        acquire(&table);
+        assert_true(round_is_ours(&table.round, nonce));
+        answer(&table, 0, just_held_by(99));
+        answer(&table, 1, just_held_by(99));
+        assert_int_equal(told(&table).outcome, OUTCOME_NO);
+        if (table.asked[2].ask.op != OP_NONE) {
+            answer(&table, 2, just_held_by(99));
+        }
+    }
+    nonce[0] = 200;
+    assert_true(round_is_ours(&table.round, nonce)); /* it may be told of late */
+}
+
+static void who_is_refused_for_its_settings_sleeps(void **state) {
+    (void)state;
+    struct table table = laid(3);
+    acquire(&table);
+    answer(&table, 0, yes(60, PRIOR_CLEAN));
+    answer_listed(&table, 1, held_by(99), LISTS_FURTHER_APART);
+    struct store_reply reply = told(&table);
+    assert_int_equal(reply.reason, REASON_STORE_REFUSED);
+    assert_true(reply.held && reply.expires_in_ns == -1); /* not what a free key suggests */
+}
+
 static void a_collision_after_many_a_look_is_one(void **state) {
     (void)state;
     struct table table = laid(3);
@@ -187,6 +243,9 @@ int main(void) {
         cmocka_unit_test(who_is_gone_is_no_rival),
         cmocka_unit_test(what_a_rival_had_counts_while_it_is_asked_again),
         cmocka_unit_test(a_rival_may_give_back_the_proof_that_is_missing),
+        cmocka_unit_test(a_node_that_is_freed_is_asked_again_at_once),
+        cmocka_unit_test(its_own_releases_are_no_news),
+        cmocka_unit_test(who_is_refused_for_its_settings_sleeps),
         cmocka_unit_test(a_collision_after_many_a_look_is_one),
         cmocka_unit_test(tokens_of_failed_attempts_are_not_learnt),
     };
