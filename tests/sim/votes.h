@@ -45,9 +45,10 @@ struct votes_told {
 
 struct votes_word { /* of one node, about a candidate's grant */
     bool yes;
-    struct instant sent;   /* the newest request that it said yes to */
-    struct instant before; /* the one before that; zero: none */
-    int64_t sent_at_ns;    /* true time */
+    struct instant sent; /* the newest request that it said yes to */
+    int64_t
+        real_most_ns; /* the latest REALTIME of all those: a lease keeps it when that steps back */
+    int64_t sent_at_ns; /* true time */
 };
 
 /* A candidate's grant, from its requests and the nodes' answers alone. */

@@ -31,20 +31,13 @@ static size_t good_until(const struct votes_host *host, int64_t boot_ns) {
     return found;
 }
 
-static bool is_good_by_both(const struct votes_host *host, const struct instant *sent,
-                            struct instant until) {
-    return sent->boot_ns + good_for_ns(host) >= until.boot_ns &&
-           sent->real_ns + good_for_ns(host) >= until.real_ns;
-}
-
 /* ... by both clocks. */
 static size_t good_by_both(const struct votes_host *host, struct instant until) {
     size_t found = 0;
     for (size_t i = 0; i < host->node_count; i++) {
         const struct votes_word *word = &host->book.nodes[i];
-        /* The one before may be what the lease stands on, and be from before a step back. */
-        bool good = is_good_by_both(host, &word->sent, until) ||
-                    is_good_by_both(host, &word->before, until);
+        bool good = word->sent.boot_ns + good_for_ns(host) >= until.boot_ns &&
+                    word->real_most_ns + good_for_ns(host) >= until.real_ns;
         found += word->yes && good ? 1 : 0;
     }
     return found;
@@ -83,12 +76,14 @@ void votes_check_answered(struct votes_world *world, const struct votes_event *e
         !same_nonce(host->book.nonce, ask->nonce)) {
         return;
     }
-    if (!host->book.nodes[event->node].yes ||
-        event->sent.boot_ns > host->book.nodes[event->node].sent.boot_ns) {
-        host->book.nodes[event->node].yes = true;
-        host->book.nodes[event->node].before = host->book.nodes[event->node].sent;
-        host->book.nodes[event->node].sent = event->sent;
-        host->book.nodes[event->node].sent_at_ns = event->sent_at_ns;
+    struct votes_word *word = &host->book.nodes[event->node];
+    if (event->sent.real_ns > word->real_most_ns) {
+        word->real_most_ns = event->sent.real_ns;
+    }
+    if (!word->yes || event->sent.boot_ns > word->sent.boot_ns) {
+        word->yes = true;
+        word->sent = event->sent;
+        word->sent_at_ns = event->sent_at_ns;
     }
 }
 
