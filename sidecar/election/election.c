@@ -280,8 +280,7 @@ static void step_wake(struct step *step) {
         election->wake_clean = step->event->clean;
         return;
     }
-    if (election->grant != GRANT_NONE || !app_stands(election, step->now_ns) ||
-        step_is_refused(step)) {
+    if (election->grant != GRANT_NONE || !app_stands(election, step->now_ns) || election->refused) {
         return;
     }
     int64_t soon_ns = step_soon_ns(step, step->event->clean);

@@ -134,6 +134,8 @@ struct election {
     int64_t op_given_ns; /* when the newest one was handed to the store */
     bool wake_missed;    /* WAKE came while an acquire was under way */
     bool wake_clean;     /* ... and it told of a clean mark */
+    bool refused;        /* for its settings: no release changes that, and candidates like it would
+                          * wake each other for ever */
     unsigned failures;   /* in a row */
 
     uint64_t seen_token;

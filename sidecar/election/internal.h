@@ -45,9 +45,6 @@ void step_give_back(struct step *step);
 
 /* When to try for a lock that was given back: whoever can lead at once goes first. */
 int64_t step_soon_ns(const struct step *step, bool clean);
-/* Whether the lock was refused for what somebody has to put right: no release changes that, and
- * candidates like it would wake each other for ever. */
-bool step_is_refused(const struct step *step);
 
 /* The wait for an older lease has ended. */
 bool grant_wait_is_over(const struct election *election, int64_t now_ns);

@@ -43,11 +43,6 @@ int64_t step_backoff_ns(const struct step *step) {
     return delay_ns / 2 + step_jitter_ns(step, delay_ns / 2);
 }
 
-bool step_is_refused(const struct step *step) {
-    const struct view *view = &step->election->view;
-    return view->state == STATE_FOLLOWER && view->reason == REASON_STORE_REFUSED;
-}
-
 int64_t step_soon_ns(const struct step *step, bool clean) {
     const struct election *election = step->election;
     int64_t margin_ns = election->config->margin_ns;

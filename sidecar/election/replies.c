@@ -151,7 +151,7 @@ static void acquired_no(struct step *step) {
         return;
     }
     election->next_op_ns = step->now_ns + follower_sleep_ns(step);
-    if (election->wake_missed && !step_is_refused(step)) {
+    if (election->wake_missed && !election->refused) {
         election->next_op_ns = step_soon_ns(step, election->wake_clean);
     }
     if (step->now_ns < election->stand_back_until_ns &&
@@ -176,6 +176,8 @@ static void note_trouble(struct step *step) {
 void step_acquired(struct step *step) {
     struct election *election = step->election;
     election->op = OP_NONE;
+    election->refused = step->event->reply.outcome == OUTCOME_NO &&
+                        step->event->reply.reason == REASON_STORE_REFUSED;
     switch (step->event->reply.outcome) {
     case OUTCOME_YES:
         election->failures = 0;

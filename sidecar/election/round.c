@@ -355,6 +355,10 @@ void round_freed(struct round *round, size_t index) {
 }
 
 bool round_is_ours(const struct round *round, const unsigned char *nonce) {
+    static const unsigned char none[NONCE_BYTES]; /* a message may come without one */
+    if (memcmp(nonce, none, NONCE_BYTES) == 0) {
+        return false;
+    }
     return memcmp(round->grants[0].nonce, nonce, NONCE_BYTES) == 0 ||
            memcmp(round->grants[1].nonce, nonce, NONCE_BYTES) == 0 || round_is_ended(round, nonce);
 }

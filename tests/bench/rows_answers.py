@@ -77,7 +77,7 @@ def page(stand):
     what = "page check"
     yield at_most(what, spread(found[0], "ns"), f"{spread(found[1], 'ns')}, one clock_gettime",
                   median(ratios(found[0], found[1])), 2)
-    yield told(what + ", beside the two clocks that it reads", f"{number(median(found[0]))} ns",
+    yield told(what + ", beside BOOTTIME and REALTIME", f"{number(median(found[0]))} ns",
                f"{number(median(found[2]))} ns", number(median(ratios(found[0], found[2]))) + " ×")
     yield page_calls(path)
 

@@ -18,7 +18,7 @@ enum votes_what {
     VOTES_TICK,
     VOTES_ARRIVES,
     VOTES_REPLY,
-    VOTES_TOLD, /* a node tells everybody of a release */
+    VOTES_TOLD, /* a host hears of a release */
     VOTES_FAULT,
     VOTES_READ
 };
@@ -46,8 +46,8 @@ struct votes_told {
 struct votes_word { /* of one node, about a candidate's grant */
     bool yes;
     struct instant sent; /* the newest request that it said yes to */
-    int64_t
-        real_most_ns; /* the latest REALTIME of all those: a lease keeps it when that steps back */
+    /* The latest REALTIME of all those: a lease keeps it when that clock steps back. */
+    int64_t real_most_ns;
     int64_t sent_at_ns; /* true time */
 };
 

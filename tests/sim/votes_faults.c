@@ -100,7 +100,7 @@ void votes_heal(struct votes_world *world) {
     }
 }
 
-/* Somebody's DEL. */
+/* Somebody's DEL; where nothing is forgotten otherwise, with a step of the node's clock. */
 static void delete_key(struct votes_world *world, size_t node) {
     votes_trace(world, "node %zu: the key is deleted", node);
     world->nodes[node].key.present = false;
@@ -114,7 +114,7 @@ static void delete_key(struct votes_world *world, size_t node) {
 /* One that leads is cut off from all nodes, and they lose it. */
 static void delete_all_keys(struct votes_world *world) {
     for (int i = 0; i < world->host_count; i++) {
-        if (world->hosts[i].published.state == STATE_LEADER) {
+        if (world->hosts[i].up && world->hosts[i].published.state == STATE_LEADER) {
             votes_trace(world, "host %d is cut off", i);
             world->hosts[i].cut = (1U << world->node_count) - 1;
         }

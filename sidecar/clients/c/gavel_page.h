@@ -30,11 +30,11 @@ extern "C" {
  *   1. When the file is opened: regular, 4096 bytes at least, magic, version, boot id and time
  *      namespace as they should be. Else the clocks in it are not the reader's: refuse.
  *   2. Load the sequence; odd: again. Load what is needed. Load the sequence; changed: again.
- *   3. Read CLOCK_BOOTTIME, then CLOCK_REALTIME. (Or CLOCK_REALTIME_COARSE, which is cheaper and
- *      behind: where it is not after, and less than 20 ms before, what BOOTTIME and the difference
- * of the deadlines make one expect, it was not stepped, and what is expected is the time; else
- *      CLOCK_REALTIME.) Load the sequence; changed: again from 2. Without this a reader that was
- *      held up before it read the clocks would count on more than the sidecar waits for.
+ *   3. Read CLOCK_BOOTTIME, then CLOCK_REALTIME. Load the sequence; changed: again from 2. Without
+ *      this a reader that was held up before it read the clocks would count on more than the
+ *      sidecar waits for. (Cheaper: BOOTTIME and the difference of the deadlines say what the time
+ * of day should be. If CLOCK_REALTIME_COARSE is at most 20 ms before that, and not after it, nobody
+ *      has stepped the clock by more, and that is the time; else read CLOCK_REALTIME.)
  *   4. Leader if state is 3 and both clocks are before their deadlines. Good for the smallest of
  *      what remains to either and of valid-for, from the BOOTTIME read in 3.
  *   5. Once CLOCK_REALTIME was found past its deadline while BOOTTIME was not, only a page whose

@@ -87,10 +87,10 @@ struct clocks {
 };
 
 /*
- * The time of day is read for its steps alone: of time that passes BOOTTIME tells. The kernel sets
- * the coarse clock at once when it is stepped. Where it is as little behind as it always is what
- * BOOTTIME and the two deadlines make one expect, that is the time of day; else the exact one
- * tells.
+ * BOOTTIME and the difference of the deadlines say what the time of day should be. If the coarse
+ * clock, which the kernel sets at once when it is stepped, is behind that by a few ticks and not
+ * ahead, that is the time; else the exact clock tells. What this cannot see is a step that is
+ * smaller than those ticks, of a margin of 50 ms at least.
  */
 static struct clocks read_clocks(page_clock_read *read_clock, const struct snapshot *taken) {
     struct clocks now = {.boot_ns = read_clock(PAGE_CLOCK_BOOTTIME)};

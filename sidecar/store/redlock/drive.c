@@ -94,6 +94,9 @@ static void on_wake(struct redlock_store *store, size_t node, const struct store
     }
     round_freed(&election->round, node);
     redlock_drive(store, event->election);
+    if (store->closing) {
+        return;
+    }
     size_t same = 0;
     size_t clean = 0;
     told[node].told = true;
@@ -105,7 +108,8 @@ static void on_wake(struct redlock_store *store, size_t node, const struct store
         clean += alike && told[i].clean ? 1 : 0;
     }
     size_t majority = store->list.count / 2 + 1;
-    if (same == majority) {
+    bool clean_at_last = told[node].clean && clean == majority; /* after others that are not */
+    if (same == majority || clean_at_last) {
         struct store_event wake = *event;
         wake.clean = clean == majority;
         store->setup.on_event(store->setup.context, &wake);

@@ -197,6 +197,12 @@ static void a_hint_says_nothing_to_who_is_refused_for_its_settings(void **state)
     driver_wake(&driver, true);
     assert_int_equal(driver.op, OP_NONE);
     assert_int_equal(driver.last.wake_ns, wake_ns);
+
+    /* Once it is put right they count again. */
+    assert_int_equal(driver_sleep_to_op(&driver).op, OP_ACQUIRE);
+    driver_held(&driver);
+    driver_wake(&driver, true);
+    assert_int_equal(driver.op, OP_ACQUIRE);
 }
 
 static void a_hint_says_nothing_to_a_leader(void **state) {

@@ -38,6 +38,7 @@ struct shop {
     unsigned answers[SHOP_ELECTIONS];
     unsigned wakes;
     bool wake_clean;
+    unsigned char wake_nonce[NONCE_BYTES];
     bool closed;
 };
 
@@ -50,6 +51,7 @@ static inline void shop_on_event(void *context, const struct store_event *event)
     if (event->type == STORE_WAKE) {
         shop->wakes++;
         shop->wake_clean = event->clean;
+        memcpy(shop->wake_nonce, event->nonce, NONCE_BYTES);
         return;
     }
     shop->last[event->election] = *event;

@@ -70,6 +70,19 @@ static void messages_are_read_strictly(void **state) {
     shop_turn(peer->shop, NS_PER_S, &peer->shop->wakes, 1);
     assert_int_equal(peer->shop->wakes, 1);
     assert_true(peer->shop->wake_clean);
+    for (size_t i = 0; i < PEER_CONNECTIONS; i++) {
+        if (peer->connections[i] != NULL) {
+            peer_say(peer->connections[i],
+                     "*3\r\n$7\r\nmessage\r\n$23\r\ngavel:{ns/two}:released"
+                     "\r\n$42\r\n7 unclean 00112233445566778899aabbccddeeff\r\n");
+        }
+    }
+    shop_turn(peer->shop, NS_PER_S, &peer->shop->wakes, 2);
+    assert_int_equal(peer->shop->wakes, 2);
+    assert_false(peer->shop->wake_clean);
+    for (int i = 0; i < NONCE_BYTES; i++) {
+        assert_int_equal(peer->shop->wake_nonce[i], i * 0x11);
+    }
 }
 
 int main(void) {
