@@ -261,22 +261,3 @@ def test_who_can_never_have_a_majority_does_not_ask_without_end(start, redis):
     before = tried()
     rest(boottime_ns(), 2 * S)
     assert tried() - before <= 20  # each asks once a second; woken by what they give back, hundreds of times
-
-
-def test_one_node_without_the_mark_does_not_hide_the_marks_of_a_majority(nodes, stand):
-    """Who cannot vouch yet waits for half a margin, here 6 s, after a release without the mark."""
-    five = nodes(5)
-    a, = stand(five, "pod-a", options=("--ttl", "60s", "--mode", "efficiency", "--drain", "none"))
-    a.wait_leader(10)
-    b, = stand(five, "pod-b", options=("--ttl", "60s", "--drain", "none"))
-    b.wait_state("follower", 10)
-
-    def tried():
-        return b.metrics().get('gavel_store_requests_total{op="acquire",result="no"}', 0)
-
-    for node in five.all:
-        wait_until(lambda n=node: n.redis.cli("PUBSUB", "NUMSUB", CHANNEL)[1] == 2, 5, "both listen")
-    before = tried()
-    for node, mark in zip(five.all, ("unclean", "clean", "clean", "clean")):
-        node.redis.cli("PUBLISH", CHANNEL, f"7 {mark} {'4' * 32}")
-    wait_until(lambda: tried() > before, 4, "it tries at once")

@@ -189,7 +189,7 @@ static void hear(struct votes_world *world, const struct votes_event *event) {
         clean += alike && told[i].clean ? 1 : 0;
     }
     size_t majority = host->node_count / 2 + 1;
-    if (same == majority || (told[event->node].clean && clean == majority)) {
+    if (same == majority) {
         votes_trace(world, "host %d hears of a release", event->host);
         votes_step(world, event->host,
                    (struct election_event){.type = EVENT_WAKE, .clean = clean == majority});

@@ -108,8 +108,7 @@ static void on_wake(struct redlock_store *store, size_t node, const struct store
         clean += alike && told[i].clean ? 1 : 0;
     }
     size_t majority = store->list.count / 2 + 1;
-    bool clean_at_last = told[node].clean && clean == majority; /* after others that are not */
-    if (same == majority || clean_at_last) {
+    if (same == majority) {
         struct store_event wake = *event;
         wake.clean = clean == majority;
         store->setup.on_event(store->setup.context, &wake);
