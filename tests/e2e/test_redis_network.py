@@ -35,6 +35,8 @@ def test_connected_within_a_second_of_redis_being_up(redis, start, sample, endin
     wait_until(lambda: connections(a) > before, 10)
     within(since, 1, sampler)
     a.wait_leader()
+    if early:
+        sampler.wait_for_leader(since)  # it, too, has heard so
     alive(a)
     sampler.stop()
 
