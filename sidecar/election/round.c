@@ -103,6 +103,7 @@ void round_start(struct round *round, const struct round_ask *ask, int64_t now_n
     round->warnings = now_ns < round->lists_ns ? (uint32_t)WARNING_NODE_LIST_DIFFERS : 0;
     round->longest_ttl_ns = 0;
     round->done = false;
+    memset(round->told, 0, sizeof round->told);
     if (ask->op != OP_ACQUIRE || ask->take) {
         prepare_grant(round);
     }
@@ -343,24 +344,6 @@ void round_answered(struct round *round, size_t index, const struct store_reply 
         note_answer(round, index, reply, lists, now_ns);
     }
     round_judge(round, now_ns);
-}
-
-void round_freed(struct round *round, size_t index) {
-    struct round_node *node = &round->nodes[index];
-    const struct quorum *grant = round_grant(round);
-    bool waits = round->ask.op == OP_ACQUIRE && round->ask.take && round->again_ns != 0;
-    if (waits && node->answered && node->said && grant->nodes[index].refused) {
-        round_ask_node_again(node);
-    }
-}
-
-bool round_is_ours(const struct round *round, const unsigned char *nonce) {
-    static const unsigned char none[NONCE_BYTES]; /* a message may come without one */
-    if (memcmp(nonce, none, NONCE_BYTES) == 0) {
-        return false;
-    }
-    return memcmp(round->grants[0].nonce, nonce, NONCE_BYTES) == 0 ||
-           memcmp(round->grants[1].nonce, nonce, NONCE_BYTES) == 0 || round_is_ended(round, nonce);
 }
 
 void round_tick(struct round *round, int64_t now_ns) {

@@ -57,6 +57,13 @@ struct round_return {
     char server[SERVER_ID_MAX];
 };
 
+/* What a node told of a release, since the operation began. */
+struct round_told {
+    bool told;
+    bool clean;
+    unsigned char nonce[NONCE_BYTES];
+};
+
 struct round_node {
     struct proof proof;
     struct round_ask asked; /* under way; OP_NONE: idle */
@@ -77,6 +84,7 @@ struct round {
     bool untold[ENDED_NONCES]; /* ended before anybody was told that it was granted */
     unsigned ended_count;
     struct round_node nodes[QUORUM_NODES_MAX];
+    struct round_told told[QUORUM_NODES_MAX];
 
     struct round_ask ask; /* the present operation; OP_NONE: none */
     unsigned serial;
@@ -111,12 +119,11 @@ bool round_next(struct round *round, int64_t now_ns, struct round_request *reque
 void round_answered(struct round *round, size_t node, const struct store_reply *reply,
                     enum round_lists lists, int64_t now_ns);
 
-/* A node tells that a lease was given back there: where it stood in the way, it is asked again now,
- * and not only when all of them are. */
-void round_freed(struct round *round, size_t node);
-
-/* Whether a lease that was given back is of an attempt or a grant of this round's own: no news. */
-bool round_is_ours(const struct round *round, const unsigned char *nonce);
+/* A node tells that the lease with this nonce was given back there, `clean`: with the mark. A
+ * rival's is asked for again, by round_next(). True: a majority has told of this same one since the
+ * operation began, all of them with the mark or not; before, trying is in vain, and candidates that
+ * give back what they took are no news. */
+bool round_told(struct round *round, size_t node, const unsigned char *nonce, bool *clean);
 
 /* Time has passed. */
 void round_tick(struct round *round, int64_t now_ns);

@@ -46,8 +46,8 @@ struct script {
 };
 
 static int64_t end_us(const struct script *script, int64_t ttl_ns) {
-    return (script->now_us / 1000 + ttl_ns / NS_PER_MS + 1) *
-           1000; /* as long as the key is there */
+    int64_t expires_ms = script->now_us / 1000 + ttl_ns / NS_PER_MS;
+    return (expires_ms + 1) * 1000; /* as long as the key is there */
 }
 
 static uint64_t mint(struct script *script) {

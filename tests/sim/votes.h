@@ -36,13 +36,6 @@ struct votes_event {
     struct lock_result result;
 };
 
-/* What a node told of a release, since the host's last operation began. */
-struct votes_told {
-    bool told;
-    bool clean;
-    unsigned char nonce[NONCE_BYTES];
-};
-
 struct votes_word { /* of one node, about a candidate's grant */
     bool yes;
     struct instant sent; /* the newest request that it said yes to */
@@ -84,7 +77,6 @@ struct votes_host {
     uint64_t asked[VOTES_NODES]; /* the request under way; 0: none */
     uint64_t wakes, ticks;       /* the newest timer of each kind alone counts */
     unsigned cut;                /* nodes it cannot reach, a bit each */
-    struct votes_told told[VOTES_NODES];
     struct votes_book book;
     struct view published;
 };

@@ -90,7 +90,6 @@ void votes_arrive(struct votes_world *world, struct votes_event *event) {
     }
     votes_check_arrived(world, event);
     model_store_apply(&world->nodes[event->node], &event->ask, world->now_ns, &event->result);
-    event->result.reply.sent = event->sent;
     if (event->result.released) {
         tell(world, event);
     }

@@ -83,7 +83,6 @@ static void carry_out(struct votes_world *world, int index,
     struct votes_event wake = {.what = VOTES_WAKE, .host = index, .life = host->life};
     if (actions->op != OP_NONE) {
         memcpy(ask.nonce, actions->nonce, NONCE_BYTES);
-        memset(host->told, 0, sizeof host->told);
         round_start(&host->round, &ask, votes_now(world, host).boot_ns);
     }
     if (actions->finished) {
@@ -159,7 +158,6 @@ void votes_start_host(struct votes_world *world, int index) {
         .node_count = host->node_count, .ttl_ns = host->ttl_ns, .margin_ns = host->margin_ns};
     memset(&host->handouts, 0, sizeof host->handouts);
     memset(host->asked, 0, sizeof host->asked);
-    memset(host->told, 0, sizeof host->told);
     election_init(&host->election, &host->config, 1, votes_now(world, host));
     round_init(&host->round, &config);
     host->published = host->election.view;
@@ -169,30 +167,14 @@ void votes_start_host(struct votes_world *world, int index) {
     votes_plan(world, rng_between(&world->rng, 0, 3000) * NS_PER_MS, wake);
 }
 
-/* As the store does: a majority has to tell of the same one. */
 static void hear(struct votes_world *world, const struct votes_event *event) {
     struct votes_host *host = &world->hosts[event->host];
-    struct votes_told *told = host->told;
-    if (round_is_ours(&host->round, event->ask.nonce)) {
-        return;
-    }
-    round_freed(&host->round, event->node);
+    struct election_event wake = {.type = EVENT_WAKE, .clean = event->result.clean};
+    bool tries = round_told(&host->round, event->node, event->ask.nonce, &wake.clean);
     drive(world, event->host);
-    size_t same = 0;
-    size_t clean = 0;
-    told[event->node].told = true;
-    told[event->node].clean = event->result.clean;
-    memcpy(told[event->node].nonce, event->ask.nonce, NONCE_BYTES);
-    for (size_t i = 0; i < host->node_count; i++) {
-        bool alike = told[i].told && memcmp(told[i].nonce, event->ask.nonce, NONCE_BYTES) == 0;
-        same += alike ? 1 : 0;
-        clean += alike && told[i].clean ? 1 : 0;
-    }
-    size_t majority = host->node_count / 2 + 1;
-    if (same == majority) {
+    if (tries) {
         votes_trace(world, "host %d hears of a release", event->host);
-        votes_step(world, event->host,
-                   (struct election_event){.type = EVENT_WAKE, .clean = clean == majority});
+        votes_step(world, event->host, wake);
     }
 }
 

@@ -32,9 +32,10 @@ extern "C" {
  *   2. Load the sequence; odd: again. Load what is needed. Load the sequence; changed: again.
  *   3. Read CLOCK_BOOTTIME, then CLOCK_REALTIME. Load the sequence; changed: again from 2. Without
  *      this a reader that was held up before it read the clocks would count on more than the
- *      sidecar waits for. (Cheaper: BOOTTIME and the difference of the deadlines say what the time
- * of day should be. If CLOCK_REALTIME_COARSE is at most 20 ms before that, and not after it, nobody
- *      has stepped the clock by more, and that is the time; else read CLOCK_REALTIME.)
+ *      sidecar waits for.
+ *      Cheaper: BOOTTIME and the difference of the deadlines say what the time of day should be.
+ *      Where CLOCK_REALTIME_COARSE is 0 to 20 ms before that, nobody has stepped the clock by more,
+ *      and that is the time; else read CLOCK_REALTIME.
  *   4. Leader if state is 3 and both clocks are before their deadlines. Good for the smallest of
  *      what remains to either and of valid-for, from the BOOTTIME read in 3.
  *   5. Once CLOCK_REALTIME was found past its deadline while BOOTTIME was not, only a page whose

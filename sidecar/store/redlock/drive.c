@@ -84,33 +84,12 @@ void redlock_drive(struct redlock_store *store, size_t index) {
     redlock_arm(store);
 }
 
-/* A release is told on when a majority of nodes has told of the same one: before, trying is in
- * vain, and candidates that give back what they took are no news. */
 static void on_wake(struct redlock_store *store, size_t node, const struct store_event *event) {
-    struct redlock_election *election = &store->elections[event->election];
-    struct redlock_told *told = election->told;
-    if (round_is_ours(&election->round, event->nonce)) {
-        return;
-    }
-    round_freed(&election->round, node);
+    struct round *round = &store->elections[event->election].round;
+    struct store_event wake = *event;
+    bool tries = round_told(round, node, event->nonce, &wake.clean);
     redlock_drive(store, event->election);
-    if (store->closing) {
-        return;
-    }
-    size_t same = 0;
-    size_t clean = 0;
-    told[node].told = true;
-    told[node].clean = event->clean;
-    memcpy(told[node].nonce, event->nonce, NONCE_BYTES);
-    for (size_t i = 0; i < store->list.count; i++) {
-        bool alike = told[i].told && memcmp(told[i].nonce, event->nonce, NONCE_BYTES) == 0;
-        same += alike ? 1 : 0;
-        clean += alike && told[i].clean ? 1 : 0;
-    }
-    size_t majority = store->list.count / 2 + 1;
-    if (same == majority) {
-        struct store_event wake = *event;
-        wake.clean = clean == majority;
+    if (tries && !store->closing) {
         store->setup.on_event(store->setup.context, &wake);
     }
 }

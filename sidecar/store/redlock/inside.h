@@ -18,17 +18,9 @@ struct redlock_node {
     char text[sizeof((struct store_event *)0)->text]; /* of its last answer that was unsure */
 };
 
-/* What a node told of a release, since the last operation began. */
-struct redlock_told {
-    bool told;
-    bool clean;
-    unsigned char nonce[NONCE_BYTES];
-};
-
 struct redlock_election {
     struct round round;
     enum store_event_type type; /* of the present operation */
-    struct redlock_told told[QUORUM_NODES_MAX];
 };
 
 struct redlock_store {

@@ -29,7 +29,6 @@ static void submit(struct store *base, enum store_event_type type, enum election
                             .timeout_ns = request->timeout_ns};
     memcpy(ask.nonce, request->nonce, NONCE_BYTES);
     election->type = type;
-    memset(election->told, 0, sizeof election->told);
     round_start(&election->round, &ask, clock_now().boot_ns);
     redlock_drive(store, request->election);
 }

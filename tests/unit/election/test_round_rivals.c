@@ -81,6 +81,22 @@ static void who_is_gone_is_no_rival(void **state) {
     assert_int_equal(told(&table).outcome, OUTCOME_YES);
 }
 
+static void a_timer_that_comes_late_does_both(void **state) {
+    (void)state;
+    struct table table = laid(5);
+    acquire(&table);
+    answer(&table, 0, yes(60, PRIOR_CLEAN));
+    answer(&table, 1, yes(60, PRIOR_CLEAN));
+    answer(&table, 2, just_held_by(99));
+    wait_for_it(&table); /* the rival is to be asked again */
+    answer(&table, 3, yes(60, PRIOR_CLEAN));
+    assert_true(is_silent(&table));
+    table.now_ns += 60 * MS; /* and those who are silent were waited for */
+    round_tick(&table.round, table.now_ns);
+    take_requests(&table);
+    assert_int_equal(told(&table).outcome, OUTCOME_YES);
+}
+
 static void a_rival_may_give_back_the_proof_that_is_missing(void **state) {
     (void)state;
     struct table table = laid(3);
@@ -111,52 +127,6 @@ static void a_rival_may_give_back_the_proof_that_is_missing(void **state) {
     }
     assert_int_equal(table.round.reply.outcome, OUTCOME_YES);
     assert_int_equal(table.round.reply.prior, PRIOR_NONE);
-}
-
-static void a_node_that_is_freed_is_asked_again_at_once(void **state) {
-    (void)state;
-    struct table table = laid(3);
-    acquire(&table);
-    round_freed(&table.round, 1); /* it has not said anything yet */
-    answer(&table, 0, yes(60, PRIOR_CLEAN));
-    answer(&table, 1, just_held_by(98));
-    round_freed(&table.round, 1); /* too early: who is the favourite? */
-    take_requests(&table);
-    assert_int_equal(table.asked[1].ask.op, OP_NONE);
-    answer(&table, 2, just_held_by(99));
-    round_freed(&table.round, 1);
-    take_requests(&table);
-    assert_int_equal(table.asked[1].ask.op, OP_ACQUIRE);
-    assert_int_equal(table.asked[2].ask.op, OP_NONE);
-    round_freed(&table.round, 0);
-    take_requests(&table);
-    assert_int_equal(table.asked[0].ask.op, OP_NONE); /* ours */
-    answer(&table, 1, yes(60, PRIOR_CLEAN));
-    assert_int_equal(told(&table).outcome, OUTCOME_YES);
-    round_freed(&table.round, 2); /* and nothing is asked of those who lead */
-    take_requests(&table);
-    assert_int_equal(table.asked[2].ask.op, OP_NONE);
-}
-
-static void its_own_releases_are_no_news(void **state) {
-    (void)state;
-    unsigned char nonce[NONCE_BYTES] = {0};
-    struct table table = laid(3);
-    assert_false(round_is_ours(&table.round, nonce)); /* told without one */
-    table.nonce = 199;
-    for (nonce[0] = 200; nonce[0] < 203; nonce[0]++) {
-        assert_false(round_is_ours(&table.round, nonce));
-        acquire(&table);
-        assert_true(round_is_ours(&table.round, nonce));
-        answer(&table, 0, just_held_by(99));
-        answer(&table, 1, just_held_by(99));
-        assert_int_equal(told(&table).outcome, OUTCOME_NO);
-        if (table.asked[2].ask.op != OP_NONE) {
-            answer(&table, 2, just_held_by(99));
-        }
-    }
-    nonce[0] = 200;
-    assert_true(round_is_ours(&table.round, nonce)); /* it may be told of late */
 }
 
 static void who_is_refused_for_its_settings_sleeps(void **state) {
@@ -243,9 +213,8 @@ int main(void) {
         cmocka_unit_test(rivals_do_not_wait_for_silent_nodes),
         cmocka_unit_test(who_is_gone_is_no_rival),
         cmocka_unit_test(what_a_rival_had_counts_while_it_is_asked_again),
+        cmocka_unit_test(a_timer_that_comes_late_does_both),
         cmocka_unit_test(a_rival_may_give_back_the_proof_that_is_missing),
-        cmocka_unit_test(a_node_that_is_freed_is_asked_again_at_once),
-        cmocka_unit_test(its_own_releases_are_no_news),
         cmocka_unit_test(who_is_refused_for_its_settings_sleeps),
         cmocka_unit_test(a_collision_after_many_a_look_is_one),
         cmocka_unit_test(tokens_of_failed_attempts_are_not_learnt),
