@@ -48,8 +48,9 @@ while True:
         beat_at = now_ns() + beat_ms * 1_000_000
     for item in [d for d in done if d[0] <= now_ns()]:
         done.remove(item)
+        at_ns = now_ns()  # before it is sent: another may lead before this one runs again
         attached.sendall(b"done %d\n" % item[1])
-        say("done", item[1], now_ns())
+        say("done", item[1], at_ns)
     for s in select.select(list(held), [], [], 0.005)[0]:
         got = s.recv(4096)
         if not got:
